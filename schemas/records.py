@@ -83,6 +83,7 @@ class Link(Record, frozen=True, kw_only=True):
     mtime: int = 0
     inode: int = 0
     text: str = ""
+    ctime: int = 0
 
 
 class Span(Record, frozen=True, kw_only=True):
@@ -106,6 +107,12 @@ class Validators(Record, frozen=True, kw_only=True):
     size: int = -1
     mtime: int = 0
     inode: int = 0
+    ctime: int = 0
+
+    def same_file(self, other: Validators | Link) -> bool:
+        """Return whether size, mtime, inode and ctime are equal; an unknown ctime (0 or below) equals every other."""
+        known = (self.size, self.mtime, self.inode) == (other.size, other.mtime, other.inode)
+        return known and (self.ctime == other.ctime or self.ctime <= 0 or other.ctime <= 0)
 
 
 class CrawlEvent(Record, frozen=True, kw_only=True):
@@ -192,6 +199,7 @@ class Entry(Record, frozen=True, kw_only=True):
     size: int
     mtime: int
     inode: int
+    ctime: int = 0
 
 
 class Listing(Record, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ def chunks(links: Iterable[Link]) -> Iterator[tuple[Link, ...]]:
 
 def _child(folder: bytes, entry: Entry) -> Link:
     url = identity.file_url(folder + entry.name, folder=entry.kind == "folder")
-    return Link(url=url, kind=entry.kind, size=entry.size, mtime=entry.mtime, inode=entry.inode)
+    return Link(url=url, kind=entry.kind, size=entry.size, mtime=entry.mtime, inode=entry.inode, ctime=entry.ctime)
 
 
 def children(obj: FetchedObject, listing: Listing, settings: Selection) -> Iterator[CrawlEvent]:

@@ -4,6 +4,10 @@ Laws:
 - Children of a listing are compared in bulk: an unchanged child costs one look at its row, and no record.
 - A URL that looks like one of endlessly many is refused only once its host has MAX_SIMILAR of the same pattern. They are counted by
   their rows, so that it does not matter when and how often each was found; which are the first depends on the order of discovery.
+- A child has changed if its size, mtime, inode or ctime differs. The ctime reveals content under an old mtime: a program may set
+  the mtime (utimensat), but the system alone sets the ctime, at every change of content or status (POSIX, XBD chapter 4, "File
+  Times Update"). A change of status alone (chmod, a new hard link) costs one more reading.
+- A row written before listings had a ctime takes that of the next listing, if all else is equal.
 - Every refusal is an event with its reason; the refusals of one event are sent together.
 """
 
@@ -215,6 +219,7 @@ class DiscoveryHandlers(DoubtHandlers):
         listed_with = is_described_by_listing(known)
         if listed_with and known.state == "ok":
             wanted = not self.same_rules(known) or not known.same_file(link)
+            known = self._complete(host, digest, known, link, changed=wanted)
         else:
             wanted = known.run != root.run or (news and not listed_with)
         if again or wanted:
@@ -227,6 +232,13 @@ class DiscoveryHandlers(DoubtHandlers):
             return known
         self.table.schedule(host, digest, known.but(missing=0, held=False), 0)
         return self.table.get(host, digest) or known
+
+    def _complete(self, host: str, digest: bytes, known: UrlState, link: Link, *, changed: bool) -> UrlState:
+        """Add the ctime to the row of an unchanged child that has none, so that the next listing is compared by it."""
+        complete = known if changed else known.with_ctime(link)
+        if complete is not known:
+            self.table.put(host, digest, complete)
+        return complete
 
     def _update_trail(self, host: str, digest: bytes, known: UrlState, root: Root, moves: int, trail: tuple[str, ...]) -> UrlState:
         """Update the redirect count and trail of a known URL that was found by another route."""

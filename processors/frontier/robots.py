@@ -73,6 +73,12 @@ class Rules(NamedTuple):
     delay: float | None
 
 
+def product_token(user_agent: str) -> str:
+    """Return the product token with which a User-Agent begins (RFC 9309, 2.2.1)."""
+    token = _TOKEN.match(user_agent)
+    return (token[0] if token else "") or "Harvest"
+
+
 def allowed(robots: bytes, agent: str, url: str) -> bool:
     """Return whether `agent` (a product token, "harvest") may fetch a canonical URL of the server that sent this robots.txt."""
     path = "/" + url.partition("://")[2].partition("#")[0].partition("/")[2]

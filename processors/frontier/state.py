@@ -64,9 +64,15 @@ class UrlState(_Row, frozen=True, array_like=True):
         return self.state != "gone" or self.moved
 
     def same_file(self, link: Link) -> bool:
-        """Return whether a listing's size, time and inode equal those of fstat at the last fetch."""
-        v = self.validators
-        return v is not None and link.size >= 0 and (v.size, v.mtime, v.inode) == (link.size, link.mtime, link.inode)
+        """Return whether a listing's size, times and inode equal those of fstat at the last fetch."""
+        return self.validators is not None and link.size >= 0 and self.validators.same_file(link)
+
+    def with_ctime(self, link: Link) -> UrlState:
+        """Return this state with the ctime of an unchanged child's listing, where that of the last fetch is unknown."""
+        if self.validators is None or self.validators.ctime > 0 or link.ctime <= 0:
+            return self
+        known: UrlState = self.but(validators=msgspec.structs.replace(self.validators, ctime=link.ctime))
+        return known
 
 
 class HostState(_Row, frozen=True, array_like=True):

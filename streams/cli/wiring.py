@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
+from processors.frontier.robots import product_token
 from processors.frontier.stage import FrontierSettings
 from streams.cli.common import Failure, counted
 from streams.config.settings import Settings
@@ -25,8 +25,6 @@ from streams.store.data_folder import gatherer, known
 
 if TYPE_CHECKING:
     from streams.kafka.worker.worker import WorkerSettings
-
-TOKEN = re.compile(r"[A-Za-z_-]+")
 
 
 def essence_settings(settings: Settings, name: str, added: Extensions) -> EssenceSettings:
@@ -83,9 +81,8 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
 
 def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tuple[str, ...] = ()) -> FrontierSettings:
     """Return the settings of the frontier."""
-    agent = TOKEN.match(settings.fetch.user_agent)
     return FrontierSettings(
-        agent=agent[0] if agent else "Harvest",
+        agent=product_token(settings.fetch.user_agent),
         rules=rules_fingerprint(essence),
         paused=paused,
         **settings.frontier.model_dump(),

@@ -9,7 +9,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,16 +107,19 @@ class Answers:
         """Return the answer for an object that no longer exists."""
         return [self.event("gone", reason)]
 
-    def moved(self, target: str, status: int = 0) -> list[Record]:
+    def moved(self, target: str, status: int = 0, hops: Sequence[str] = ()) -> list[Record]:
         """Return the answer for a redirect: gone at this URL, discovered at the target, at the same distance from the root.
 
         A redirected root is bound to the server of its target; a root without a host restriction stays without. A chain ends after
         MAX_MOVES redirects, since a server may generate an endless one. A target that is already in the chain is a circle.
+        `hops`: URLs between that of the request and the target, in order, that were requested already.
         """
         request, key = self.request, frontier_key(target)
-        if request.moves >= MAX_MOVES:
+        trail = (*request.trail, request.url, *hops)
+        moves = request.moves + 1 + len(hops)
+        if moves > MAX_MOVES:
             return self.failed(FetchError("moved too often", retryable=False))
-        if target in request.trail:
+        if target in trail:
             return self.failed(FetchError("moved in a circle", retryable=False))
         root = request.root
         if request.depth == 0 and root.host:
@@ -129,8 +132,8 @@ class Answers:
             root=root,
             depth=request.depth - 1,
             links=links,
-            moves=request.moves + 1,
-            trail=(*request.trail, request.url)[-MAX_MOVES:],
+            moves=moves,
+            trail=trail[-MAX_MOVES:],
         )
         gone = FetchedObject(
             url=request.url,

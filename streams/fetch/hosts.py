@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-from processors.frontier.robots import MAX_ROBOTS
+from processors.frontier.robots import MAX_ROBOTS, allowed, product_token
 from processors.identity import frontier_key
 from processors.urls import canonical, guard
 from schemas.records import FetchRequest, Record
@@ -30,6 +30,10 @@ MAX_REDIRECTS = 5
 MAX_TRIED = 4
 """Maximum number of addresses of a host to try, if the first ones accept no connection."""
 THREADS = 16
+MAX_KNOWN = 64
+"""Maximum number of robots.txt files kept for redirects that the edge follows."""
+ROBOTS_TTL = 3_600_000
+"""How long they are kept, in ms; RFC 9309 (2.4) allows a day."""
 
 
 def lookup(host: str, port: int) -> Sequence[str]:
@@ -47,6 +51,8 @@ class Hosts:
         self._settings = settings
         self._lookup = look
         self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
+        self._known: dict[str, tuple[int, bytes | None]] = {}
+        """Expiry and robots.txt by host; None disallows all."""
 
     def close(self) -> None:
         """Shut down the threads without waiting; one that waits for a name server ends with the time-out of its lookup."""
@@ -64,6 +70,23 @@ class Hosts:
             except FetchError as failure:
                 return answers.resolved(address, None, failure)
         return answers.resolved(address, robots)
+
+    async def allows(self, host: str, address: str, url: str, now: int) -> bool:
+        """Return whether robots.txt of a host allows a URL: the frontier has checked that of the request only.
+
+        Reads robots.txt if this process has not done so lately; outside of the slot of the address.
+        """
+        until, robots = self._known.pop(host, (0, None))
+        if until <= now:
+            try:
+                until, robots = now + ROBOTS_TTL, (await self._robots(host, (address,)))[1]
+            except FetchError as failure:
+                # RFC 9309, 2.3.1.4: an unreachable robots.txt disallows all.
+                until, robots = now + failure.wait, None
+        self._known[host] = until, robots
+        while len(self._known) > MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return robots is not None and allowed(robots, product_token(self._settings.user_agent), url)
 
     async def addresses(self, host: str) -> Sequence[str]:
         """Return the addresses of a frontier key, all of them allowed to be connected to. Raises FetchError."""

@@ -77,6 +77,10 @@ class Pace:
         async with self._turn(f"a {address}", self._pause, patience, self._first):
             yield
 
+    async def rest(self, pause: float) -> None:
+        """Wait one pause inside the slot of a host, but outside that of its address, before one more request to the host."""
+        await self._sleep(max(pause, self._pause))
+
     @asynccontextmanager
     async def _turn(self, key: str, pause: float, patience: float | None, free_at: float) -> AsyncIterator[None]:
         slot = self._slots.get(key)

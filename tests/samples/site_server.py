@@ -39,7 +39,8 @@ def pages() -> dict[str, bytes]:
 class Site:
     """The running site: `url` is its root, `asked` lists the requested paths.
 
-    A test may change `files` (content by path) and `redirects` (target by path). While `fail` is set, every response is 503. A path
+    A test may change `files` (content by path), `redirects` (target by path) and `walls` (paths that redirect to a test for cookies
+    and back, unless a request has the cookie). While `fail` is set, every response is 503. A path
     that begins with `/moves/` and ends with a number redirects to the next number, without end.
     After `hold(n)` the first n requests are answered, and all others block until `go_on`.
     """
@@ -47,6 +48,7 @@ class Site:
     def __init__(self) -> None:
         self.files = pages()
         self.redirects = dict(REDIRECTS)
+        self.walls: set[str] = set()
         self.asked: list[str] = []
         self.fail = False
         self._answered = sys.maxsize
@@ -106,7 +108,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self._site.fail:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {}, b"Later.\n")
             return
-        if path in self._site.redirects:
+        if path in self._site.walls and "tested=1" not in self.headers.get("Cookie", ""):
+            fields = {"Location": f"{path}?test=1", "Set-Cookie": "tested=1; Path=/; HttpOnly"}
+            self._answer(HTTPStatus.FOUND, {"Location": path} if "?" in self.path else fields)
+        elif path in self._site.walls and "?" in self.path:
+            self._answer(HTTPStatus.FOUND, {"Location": path})
+        elif path in self._site.redirects:
             self._answer(HTTPStatus.MOVED_PERMANENTLY, {"Location": self._site.redirects[path]})
         elif path.startswith("/moves/"):
             self._answer(HTTPStatus.FOUND, {"Location": f"/moves/{int(path.rpartition('/')[2]) + 1}"})

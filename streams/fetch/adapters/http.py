@@ -1,10 +1,14 @@
-"""The adapter for http and https: request slots of hosts and addresses, robots.txt, conditional requests (`web.py`)."""
+"""The adapter for http and https: request slots of hosts and addresses, robots.txt, conditional requests (`web.py`).
+
+A redirect is an event for the frontier, except in a chain that sets cookies within one host: the rule is in `chain.py`.
+"""
 
 from __future__ import annotations
 
 from processors.urls import guard
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Tools
+from streams.fetch.adapters.chain import Chain, Redirect
 from streams.fetch.adapters.web import Web
 from streams.fetch.answers import Answers
 from streams.fetch.hosts import Hosts, lookup
@@ -29,8 +33,24 @@ class Http:
             return Answers(request, tools.clock()).refused(why)
         async with tools.pace.host(request.host, request.pause / 1000, patience):
             address = request.address or (await self._hosts.addresses(request.host))[0]
-            async with tools.pace.address(address, patience), tools.places:
-                return await self._web.get(request, address)
+            return await self._exchange(request, address)
+
+    async def _exchange(self, request: FetchRequest, address: str) -> list[Record]:
+        """Send a request, and the further ones of a chain that sets cookies; the slot of the host is held throughout."""
+        tools, pause = self._tools, request.pause / 1000
+        chain, patience = Chain(request, tools.clock()), tools.settings.patience
+        while True:
+            # Once begun, a chain waits without limit: deferred, it would begin anew each time.
+            async with tools.pace.address(address, None if chain.hops else patience), tools.places:
+                found = await self._web.get(request, address, chain.url, chain.cookie)
+            if not isinstance(found, Redirect):
+                return found or chain.ended(tools.clock())
+            target = chain.next_url(found)
+            if target:
+                await tools.pace.rest(pause)
+            if not target or not (target == request.url or await self._hosts.allows(request.host, address, target, tools.clock())):
+                return chain.redirected(found, tools.clock())
+            chain.follow(found)
 
     async def close(self) -> None:
         """Close connections and threads."""

@@ -145,11 +145,7 @@ def reopened(request: FetchRequest, seen: Validators) -> Iterator[BinaryIO]:
         fd = os.open(name, _OPEN, dir_fd=at)
     with open(fd, "rb") as file:
         before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode) or (before.st_size, before.st_mtime_ns, before.st_ino) != (
-            seen.size,
-            seen.mtime,
-            seen.inode,
-        ):
+        if not stat.S_ISREG(before.st_mode) or not _validators(before, "", before.st_size).same_file(seen):
             raise FetchError(CHANGED, retryable=True)
         yield file
         if _facts(before) != _facts(os.fstat(fd)):
@@ -324,7 +320,14 @@ def _entries(fd: int) -> Iterator[Entry]:
                 continue
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             name = os.fsencode(entry.name)
-            yield Entry(name=name, kind=kind, size=found.st_size, mtime=found.st_mtime_ns, inode=found.st_ino)
+            yield Entry(
+                name=name,
+                kind=kind,
+                size=found.st_size,
+                mtime=found.st_mtime_ns,
+                inode=found.st_ino,
+                ctime=found.st_ctime_ns,
+            )
 
 
 _KINDS: dict[int, LinkKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "symlink"}
@@ -351,8 +354,12 @@ def _listing(answers: Answers, body: bytes, found: os.stat_result, blobs: Blobs)
     return _answer(answers, stored, found, FOLDER_TYPE, listing=True)
 
 
+def _validators(found: os.stat_result, md5: str, size: int) -> Validators:
+    return Validators(md5=md5, size=size, mtime=found.st_mtime_ns, inode=found.st_ino, ctime=found.st_ctime_ns)
+
+
 def _answer(answers: Answers, stored: Stored, found: os.stat_result, content_type: str, *, listing: bool = False) -> list[Record]:
-    validators = Validators(md5=stored.md5, size=stored.size, mtime=found.st_mtime_ns, inode=found.st_ino)
+    validators = _validators(found, stored.md5, stored.size)
     known = answers.request.validators
     if known is not None and (known.md5, known.size) == (stored.md5, stored.size):
         return answers.unchanged(validators, listing=listing)

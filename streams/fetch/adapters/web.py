@@ -6,7 +6,8 @@ chosen when the host was resolved, and is checked again before the connection; H
 Laws:
 - All that a peer sends is limited in bytes: header, body, decoded body. All waits are limited in time: connection, header, pieces,
   the whole exchange.
-- A redirect is not followed here (DESIGN, "Stages"): its target is a URL like any other, and the frontier requests it.
+- A redirect is not followed here (DESIGN, "Stages"): its target is a URL like any other, and the frontier requests it. Only in a
+  chain that sets cookies within one host (`chain.py`), further requests are sent, one by one, with the cookies of the chain.
 - RFC 9110 defines what a status means; Retry-After (10.2.3) is respected up to one day.
 """
 
@@ -26,9 +27,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import BadHttpMessage, PayloadEncodingError
 from yarl import URL
 
-from processors.urls import canonical, guard
+from processors.urls import guard
 from schemas.ports import Blobs
 from schemas.records import DOUBT, FetchRequest, Record, Validators
+from streams.fetch.adapters.chain import Redirect, redirect
 from streams.fetch.answers import Answers, FetchError, StoreError, bounded
 from streams.fetch.body import SPOOLS, Body
 from streams.fetch.decode import ACCEPT, Decoding
@@ -99,17 +101,27 @@ class Web:
         """Close all connections."""
         await self._session.close()
 
-    async def get(self, request: FetchRequest, address: str) -> list[Record]:
-        """Send a request and return the records that answer it. Raises FetchError and StoreError."""
-        answers = Answers(request, self._clock())
-        async with self.exchange(request.url, address, _conditions(request.validators)) as response:
+    async def get(self, request: FetchRequest, address: str, url: str, cookie: str) -> list[Record] | Redirect:
+        """Send a request and return the records that answer it, or a redirect. Raises FetchError and StoreError.
+
+        `url`: that of the request, or another of its chain of redirects; at another one, a final response gives no records.
+        `cookie`: the Cookie header, "" for none.
+        """
+        answers, final = Answers(request, self._clock()), url == request.url
+        headers = (_conditions(request.validators) if final else {}) | ({"Cookie": cookie} if cookie else {})
+        async with self.exchange(url, address, headers) as response:
             status = response.status
+            if status in REDIRECTS:
+                fields = response.headers
+                return redirect(url, status, fields.get("Location", ""), tuple(fields.getall("Set-Cookie", ())))
+            if status in RETRYABLE or status >= 500:
+                raise self.status_failure(response)
+            if not final:
+                return []
             if status in (200, 203):
                 return await self._object(answers, response)
             if status == 304:
                 return _not_modified(answers, response)
-            if status in REDIRECTS:
-                return answers.moved(_target(request.url, response), status)
             if status in GONE:
                 return answers.gone(f"status {status}")
             raise self.status_failure(response)
@@ -225,20 +237,6 @@ def _not_modified(answers: Answers, response: aiohttp.ClientResponse) -> list[Re
     etag = _validator(response.headers.get("ETag", "")) or known.etag
     modified = _validator(response.headers.get("Last-Modified", "")) or known.modified
     return answers.unchanged(Validators(etag=etag, modified=modified, md5=known.md5, size=known.size))
-
-
-def _target(source: str, response: aiohttp.ClientResponse) -> str:
-    """Return the canonical target of a redirect. Raises FetchError if it is missing, invalid or the source itself."""
-    location = response.headers.get("Location", "")
-    # Non-ASCII bytes are percent-encoded as received: aiohttp hides those that are not UTF-8 in surrogates.
-    raw = location.encode("utf-8", "surrogateescape")
-    target = canonical("".join(chr(b) if b < 0x80 else f"%{b:02X}" for b in raw), source) if raw else None
-    if target is None:
-        where = f"no place that we know: {location}" if location else "a place that is not told"
-        raise FetchError(f"status {response.status} to {where}", retryable=False)
-    if target == source:
-        raise FetchError(f"status {response.status} to itself", retryable=False)
-    return target
 
 
 def _doubts(answers: Answers) -> bool:

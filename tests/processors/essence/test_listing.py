@@ -17,7 +17,7 @@ List = Callable[..., tuple[list[CrawlEvent], list[CrawlEvent]]]
 
 def entry(name: bytes, kind: LinkKind = "file") -> Entry:
     """Return an entry with distinct facts."""
-    return Entry(name=name, kind=kind, size=len(name), mtime=5, inode=9)
+    return Entry(name=name, kind=kind, size=len(name), mtime=5, inode=9, ctime=7)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_children_are_links_with_their_facts(listed: List) -> None:
         "file:///d/f/l": "symlink",
         "file:///d/f/%FF%23": "file",
     }
-    assert all((link.mtime, link.inode) == (5, 9) and frontier_key(link.url) == event.host for link in event.links)
+    assert all((link.mtime, link.inode, link.ctime) == (5, 9, 7) and frontier_key(link.url) == event.host for link in event.links)
     assert [url_digest(link.url) for link in event.links] == sorted(url_digest(link.url) for link in event.links)
     assert (event.depth, event.version, event.root) == (3, 7, Root(url="file:///d/", run="r1"))
     assert not refused

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.frontier.robots import MAX_ROBOTS, SMALL, allowed, crawl_delay
+from processors.frontier.robots import MAX_ROBOTS, SMALL, allowed, crawl_delay, product_token
 
 URL = "http://a.example"
 
@@ -129,6 +129,12 @@ def test_rules_beyond_size_cap_are_ignored() -> None:
     """Rules after the first 512 KiB are ignored."""
     padding = b"#" * MAX_ROBOTS + b"\n"
     assert allowed(b"User-agent: *\n" + padding + b"Disallow: /\n", "Harvest", URL + "/x")
+
+
+@pytest.mark.parametrize(("agent", "token"), [("Harvest/0.1", "Harvest"), ("my-bot (+http://a/)", "my-bot"), ("1/2", "Harvest")])
+def test_product_token_begins_the_user_agent(agent: str, token: str) -> None:
+    """The product token is the beginning of the User-Agent; without one, it is that of this program."""
+    assert product_token(agent) == token
 
 
 @given(st.binary(max_size=300))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import secrets
 import shutil
+import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,46 @@ def test_second_run_of_unchanged_root_summarizes_nothing(harvest: Any, tree: Pat
     (second,) = harvest.lines("gather", tree)
     assert (second["objects"], second["summaries"], second["unchanged"], second["nothing_changed"]) == (0, 0, 3, True)
     assert "nothing changed" in harvest("gather", tree).stderr
+
+
+def _overwrite(path: Path, old: bytes, new: bytes) -> None:
+    """Write other bytes of the same number into a file in place, and set its mtime back."""
+    facts, body = path.stat(), path.read_bytes()
+    path.write_bytes(body.replace(old, new))
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    now = path.stat()
+    assert (now.st_size, now.st_mtime_ns, now.st_ino) == (facts.st_size, facts.st_mtime_ns, facts.st_ino)
+
+
+def test_content_under_an_old_mtime_is_found(harvest: Any, tmp_path: Path) -> None:
+    """Files overwritten in place under their old size and mtime are summarized anew: short, long, in folders, in an archive."""
+    corpus = tmp_path / "corpus"
+    (corpus / "a" / "b").mkdir(parents=True)
+    filler = b"Nothing of interest here.\n" * 8_000
+    (corpus / "short.txt").write_bytes(b"ledger total wombat\n")
+    (corpus / "long.txt").write_bytes(b"A report about the wombat.\n" + filler)
+    (corpus / "a" / "b" / "page.html").write_bytes(b"<title>The wombat digs</title><p>It digs.")
+    with tarfile.open(corpus / "bundle.tar", "w") as tar:
+        info = tarfile.TarInfo("note.txt")
+        info.size = 20
+        tar.addfile(info, io.BytesIO(b"A wombat in a tar..\n"))
+    harvest("gather", corpus)
+    assert len(found(harvest, "wombat")) == 4
+    for name in ("short.txt", "long.txt", "a/b/page.html", "bundle.tar"):
+        _overwrite(corpus / name, b"wombat", b"kakapo")
+    (second,) = harvest.lines("gather", corpus)
+    assert second["objects"] == 4
+    assert (len(found(harvest, "wombat")), len(found(harvest, "kakapo"))) == (0, 4)
+
+
+def test_changed_mode_alone_makes_no_summary(harvest: Any, tree: Path) -> None:
+    """A run after a chmod of every file reads them, finds them unchanged, and makes no summary."""
+    harvest("gather", tree)
+    for path in tree.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    (second,) = harvest.lines("gather", tree)
+    assert (second["objects"], second["summaries"], second["changed"], second["unchanged"]) == (0, 0, 0, 3)
+    assert second["nothing_changed"]
 
 
 def test_table_counts_added_changed_removed_and_renamed(harvest: Any, tree: Path) -> None:

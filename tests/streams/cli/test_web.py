@@ -132,6 +132,29 @@ def test_circle_of_redirects_is_rejected(harvest: Any, site: Site) -> None:
     assert f"moved to {site.url}essence.html" in harvest("why", site.url + "b", "--data", "d").stdout
 
 
+def test_page_behind_a_cookie_wall_is_gathered(harvest: Any, site: Site) -> None:
+    """A page that is there only with a cookie of its own redirect is gathered under its URL, and stays in the next run."""
+    site.files["/"] = b"<a href='/walled'>x</a>"
+    site.files["/walled"] = b"<title>Behind the wall</title><a href='/beyond'>x</a>"
+    site.files["/beyond"] = b"<title>Beyond</title>"
+    site.walls.add("/walled")
+    gather(harvest, site.url)
+    assert {site.url + "walled", site.url + "beyond"} <= held(harvest)
+    site.asked.clear()
+    assert gather(harvest, site.url)["nothing_changed"]
+    assert site.asked.count("/walled") == 3
+    assert not harvest.lines("rejected", "list", "--data", "d")
+    site.files["/walled"] = b"<title>Other words</title>"
+    assert gather(harvest, site.url)["changed"] == 1
+
+
+def test_root_behind_a_cookie_wall_is_gathered(harvest: Any, site: Site) -> None:
+    """A root may be behind a cookie wall."""
+    site.walls.add("/wais.html")
+    gather(harvest, site.url + "wais.html", "--depth", "0")
+    assert site.url + "wais.html" in held(harvest)
+
+
 def test_second_entry_to_a_chain_does_not_reject_its_end(harvest: Any, site: Site) -> None:
     """A second entry to a chain of redirects does not reject its end, though both together exceed the limit."""
     site.files["/"] = b"<a href='/c0'>x</a> <a href='/x0'>x</a>"

@@ -7,12 +7,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, FetchedObject, Listing, Root, Validators
-from streams.fetch import StoreError, fetch_local
+from streams.fetch import FetchError, StoreError, fetch_local, reopened
 from streams.fetch.adapters import local
 from streams.fetch.adapters.places import Places
 
@@ -46,7 +47,9 @@ def test_small_file_is_inline(fetch: Any, tmp_path: Path, blobs: Any) -> None:
     assert (got.outcome, got.body, got.size, got.blob, got.time) == ("fetched", b"x" * 65_536, 65_536, "", NOW)
     assert got.md5 == hashlib.md5(got.body).hexdigest()
     assert got.sha256 == hashlib.sha256(got.body).hexdigest()
-    assert got.validators == Validators(md5=got.md5, size=65_536, mtime=facts.st_mtime_ns, inode=facts.st_ino)
+    assert got.validators == Validators(
+        md5=got.md5, size=65_536, mtime=facts.st_mtime_ns, inode=facts.st_ino, ctime=facts.st_ctime_ns
+    )
     assert got.headers["mode"] == "0640"
     assert got.headers["owner"] in (path.owner(), str(facts.st_uid))
     assert set(got.headers) == {"owner", "group", "mode"}
@@ -83,6 +86,33 @@ def test_same_bytes_are_unchanged(fetch: Any, tmp_path: Path) -> None:
     path.write_bytes(b"abd")
     got, again = fetch(path, known=event.validators)
     assert (got.body, again.kind) == (b"abd", "fetched")
+
+
+@pytest.mark.parametrize("size", [3, 200_000])
+def test_changed_mode_alone_is_unchanged(size: int, fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A chmod costs a reading and no object: the file is unchanged, with its new ctime; no body is stored again."""
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * size)
+    _, event = fetch(path)
+    blobs.bodies.clear()
+    path.chmod(0o600)
+    before = msgspec.structs.replace(event.validators, ctime=1)
+    got, again = fetch(path, known=before)
+    assert (got, again.kind, again.validators.ctime) == (None, "unchanged", path.stat().st_ctime_ns)
+    assert not blobs.bodies
+
+
+def test_overwritten_file_is_not_reopened(fetch: Any, make_request: Any, tmp_path: Path) -> None:
+    """A file overwritten under its old size and mtime is not opened for a second reading; an unknown ctime is not compared."""
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    _, event = fetch(path)
+    request = make_request(file_url(os.fsencode(path)))
+    for same in (event.validators, msgspec.structs.replace(event.validators, ctime=0)):
+        with reopened(request, same) as body:
+            assert body.read() == b"abc"
+    with pytest.raises(FetchError, match="changed"), reopened(request, msgspec.structs.replace(event.validators, ctime=1)):
+        pass
 
 
 def test_link_is_an_object_and_not_followed(fetch: Any, tmp_path: Path) -> None:
@@ -175,7 +205,7 @@ def test_folder_is_its_sorted_listing(fetch: Any, tmp_path: Path) -> None:
     assert [(e.name, e.kind) for e in listing.entries] == sorted(kinds.items())
     facts = (tmp_path / "b").stat()
     entry = next(e for e in listing.entries if e.name == b"b")
-    assert (entry.size, entry.mtime, entry.inode) == (1, facts.st_mtime_ns, facts.st_ino)
+    assert (entry.size, entry.mtime, entry.inode, entry.ctime) == (1, facts.st_mtime_ns, facts.st_ino, facts.st_ctime_ns)
     assert (got.content_type, event.listing, got.md5) == ("inode/directory", True, hashlib.md5(got.body).hexdigest())
     assert [fetch(tmp_path, folder=True, known=event.validators)[1].kind for _ in range(2)] == ["unchanged"] * 2
     assert fetch(tmp_path, folder=True, known=event.validators)[1].listing

@@ -195,8 +195,8 @@ def test_redirect_to_unsupported_target_fails(location: str, edge: Any, run: Any
             got, event = split(await world.get("/x"))
         assert got is None
         assert (event.kind, event.retryable) == ("failed", False)
-        told = {"": "a place that is not told", "/x": "itself"}.get(location, f"no place that we know: {location}")
-        assert event.reason == f"status 302 to {told}"
+        reason = {"": "without a Location", "/x": "to itself"}.get(location, f"to an unsupported URL: {location}")
+        assert event.reason == f"status 302 {reason}"
 
     run(scenario())
 

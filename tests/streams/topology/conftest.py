@@ -21,6 +21,7 @@ from schemas.records import (
     FetchedObject,
     FetchRequest,
     Link,
+    LinkKind,
     Listing,
     Record,
     Root,
@@ -50,11 +51,18 @@ class World:
         self.stamp: dict[str, int] = {}
         self.device = self.inode = 0
         """Of every folder."""
+        self.changed: dict[str, int] = {}
+        """The ctime of each file; 0: the listing does not give it."""
 
     def write(self, name: str, content: bytes | dict[str, bytes]) -> None:
-        """Write a file; its mtime changes."""
-        self.files[name] = content
+        """Write a file; its mtime and ctime change."""
         self.stamp[name] = self.stamp.get(name, 0) + 1
+        self.overwrite(name, content)
+
+    def overwrite(self, name: str, content: bytes | dict[str, bytes]) -> None:
+        """Write a file and set its mtime back; only its ctime changes."""
+        self.files[name] = content
+        self.changed[name] = self.changed.get(name, 0) + 1
 
     def body(self, name: str) -> bytes:
         """The bytes of a file."""
@@ -80,7 +88,9 @@ class World:
         for name, slash, _ in names:
             stamp = 0 if slash else self.stamp[folder + name]
             size = 0 if slash else len(self.body(folder + name))
-            entries[name] = Entry(name=name.encode(), kind="folder" if slash else "file", size=size, mtime=stamp, inode=0)
+            changed = 0 if slash else self.changed[folder + name]
+            kind: LinkKind = "folder" if slash else "file"
+            entries[name] = Entry(name=name.encode(), kind=kind, size=size, mtime=stamp, inode=0, ctime=changed)
         return tuple(entries[n] for n in sorted(entries))
 
 
@@ -124,7 +134,7 @@ def fetcher(world: World) -> Callable[[FetchRequest, int], list[Record]]:
         if body is None:
             return [event(request, now, "gone")]
         md5 = hashlib.md5(body).hexdigest()
-        known = Validators(md5=md5, size=len(body), mtime=world.stamp.get(name, 0))
+        known = Validators(md5=md5, size=len(body), mtime=world.stamp.get(name, 0), ctime=world.changed.get(name, 0))
         if request.validators is not None and request.validators.md5 == md5:
             return [event(request, now, "unchanged", validators=known, listing=folder, rules=request.rules)]
         fetched = FetchedObject(
@@ -187,7 +197,14 @@ def children(obj: FetchedObject, entries: tuple[Entry, ...]) -> CrawlEvent:
     """The children of a folder as one discovered event."""
     base = obj.url.removeprefix("file://").encode()
     links = [
-        Link(url=file_url(base + e.name, folder=e.kind == "folder"), kind=e.kind, size=e.size, mtime=e.mtime, inode=e.inode)
+        Link(
+            url=file_url(base + e.name, folder=e.kind == "folder"),
+            kind=e.kind,
+            size=e.size,
+            mtime=e.mtime,
+            inode=e.inode,
+            ctime=e.ctime,
+        )
         for e in entries
     ]
     links.sort(key=lambda link: url_digest(link.url))

@@ -160,7 +160,7 @@ def move(world: World, rng: random.Random) -> None:
 
 
 def disturb(world: World, rng: random.Random) -> None:
-    """Change, remove, add, rename and shrink files and pages."""
+    """Change, remove, add, rename and shrink files and pages, some files under their old size and mtime."""
     names = sorted(world.files)
     for name in rng.sample(names, len(names) // 3):
         content = world.files[name]
@@ -171,8 +171,10 @@ def disturb(world: World, rng: random.Random) -> None:
             world.write(name, dict(list(content.items())[1:]))
         elif what == 2 and isinstance(content, bytes):
             world.files["new/" + name] = content
-            world.stamp["new/" + name] = 1
+            world.stamp["new/" + name] = world.changed["new/" + name] = 1
             del world.files[name]
+        elif what == 3 and isinstance(content, bytes):
+            world.overwrite(name, content[::-1])
         elif isinstance(content, bytes):
             world.write(name, content + b"!")
     for url in rng.sample(sorted(world.pages), len(world.pages) // 4):
