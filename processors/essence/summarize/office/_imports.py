@@ -2,8 +2,8 @@
 
 Laws:
 - The content tells the format of a part; the content type, whether text is a page.
-- At most IMPORTS parts of a document and of the documents in it are read, at most DEPTH deep, and PARTS bytes of all of them,
-  each counted as often as it is displayed.
+- At most IMPORTS parts of a document and of the documents in it are read, at most DEPTH deep, and PARSED bytes of all of them,
+  each counted as often as it is displayed: markup of tiny elements takes a second for each megabyte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from selectolax.lexbor import LexborHTMLParser
 from processors.essence.formats.container import UnnestError
 from processors.essence.formats.line_buffer import Text
 from processors.essence.formats.mime import BODY, message
-from processors.essence.formats.package_parts import PARTS
 from processors.essence.formats.streams import exact
 from processors.essence.formats.text import decode, squeeze
 from processors.essence.formats.xml import MAX_PART
@@ -30,9 +29,13 @@ from processors.essence.summarize.pages._markup import page, page_links, page_te
 KIND = "aFChunk"
 """Kind of the relationship that leads to an imported part."""
 IMPORTS, DEPTH = 50, 3
-IMPORT = 4 << 20
-"""Maximum bytes of an imported part."""
+IMPORT, PARSED = 4 << 20, 4 << 20
+"""Maximum bytes of an imported part, and of all markup and text in imported parts."""
+NAME = 32
+"""Bytes that a part's name counts for, whether the part is read or not."""
 PAGE_HEADINGS = 100
+ZIPPED = b"PK"
+"""Start of a document in a package, of which only the parts that are read count."""
 
 _MARKUP = re.compile(rb"\s*+<(?:!doctype\s++html|\?xml|!--|html|head|body|meta|div|table|p[\s>]|h[1-6][\s>])", re.IGNORECASE)
 _WORD = re.compile(rb"<(?:[\w.-]{1,30}:)?(?:document|package)[\s>]")
@@ -46,7 +49,7 @@ class Imports:
         self.text = text
         self.found = found
         self.left = IMPORTS
-        self.room = PARTS
+        self.room = PARSED
         """Bytes that may still be parsed."""
         self.depth = 0
         self.problem = ""
@@ -59,7 +62,7 @@ class Imports:
             return
         raw = office.part(key or f"imported part {identity[:50]}")
         self.left -= 1
-        self.room -= len(raw)
+        self.room -= 0 if raw.startswith(ZIPPED) else len(raw)
         try:
             self._add(raw, office.relations.content_type(key) or key)
         except (SummaryError, UnnestError) as error:
@@ -67,7 +70,7 @@ class Imports:
 
     def _add(self, raw: bytes, kind: str) -> None:
         """Add the text of a part; `kind`: its content type, or else its name. Raises SummaryError, UnnestError."""
-        if raw.startswith(b"PK"):
+        if raw.startswith(ZIPPED):
             self._package(raw)
         elif raw.lstrip()[:5] == b"{\\rtf":
             self._lines(rtf_text(raw, self.found.most(MAX_PART)))
@@ -88,7 +91,7 @@ class Imports:
         chunks = dict.fromkeys(inner.relations.targets(main, KIND)[:IMPORTS], IMPORT)
         inner.load({main: MAX_PART, styles: MAX_PART} | chunks)
         names = style_names(inner.parts.get(styles, b""))
-        self.room = inner.package.room
+        self.room = inner.package.room - inner.package.given - NAME * len(inner.package.names)
         self.depth += 1
         add_document(inner.part(main), names, self.text, self.found, lambda identity: self.add(inner, main, identity))
         self.depth -= 1
