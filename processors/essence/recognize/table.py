@@ -25,6 +25,7 @@ from typing import NamedTuple
 import magic
 
 from processors.essence import types
+from processors.essence.recognize.packages import packaged
 from processors.essence.recognize.predicates import BINARY_PROGRAMS, PEEK, PROGRAMS, is_prose, is_text
 from processors.essence.types import MEDIA, PLAIN, UNRECOGNIZED, TypeRule, cut_media
 
@@ -47,6 +48,9 @@ SENTENCE = 6
 """Length in bytes from which a signature is not a coincidence in a text."""
 LAYERS = 2
 """Maximum number of copy suffixes removed from a name: `x.in.orig`."""
+ZIP = "Zip"
+PACKAGES = (ZIP, "OfficeDocument")
+"""Types of a zip whose first members are looked at: the first member of an Office document may leave the media type open."""
 FAMILIES = {"image": "Image", "audio": "Audio", "video": "Video", "font": "Font"}
 
 _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
@@ -258,13 +262,23 @@ def _by_content(rules: Table, head: bytes, text: bool) -> Recognized:
     """Return the type by content alone."""
     signed = rules.sign(head, text)
     if signed:
-        return Recognized(*signed, "content")
+        return _by_package(rules, head, *signed)
     if text:
         return _by_patterns(rules, head[:PEEK])
     for name in BINARY_PROGRAMS:
         if PROGRAMS[rules.rules[name].program](head):
             return Recognized(name, rules.rules[name].media, "program")
     return _by_libmagic(rules, head)
+
+
+def _by_package(rules: Table, head: bytes, name: str, media: str) -> Recognized:
+    """Return the type of a signed content, more exactly for a zip that may be the package of a document."""
+    if name in PACKAGES and (found := packaged(head)):
+        kind, stated = found
+        if kind in rules.rules and name in (ZIP, kind):
+            known = (kind, stated) in rules.media.get(stated, ())
+            return Recognized(kind, stated if known else media if kind == name else rules.rules[kind].media, "content")
+    return Recognized(name, media, "content")
 
 
 def _by_patterns(rules: Table, start: bytes) -> Recognized:

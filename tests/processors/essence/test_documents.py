@@ -8,6 +8,7 @@ import pytest
 
 from processors.essence.stage import Output
 from schemas.records import Complete, File, Partial, Rejected, Summary
+from tests.processors.essence.summarize.packages import packed
 
 Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
@@ -104,3 +105,26 @@ def test_damaged_document_keeps_attributes_and_members(run: Run) -> None:
     assert found["word/embeddings/table.csv"].type == "CSV"
     assert (found[""].type, found[""].attributes["title"]) == ("Unrecognized", ("Boats of the lower river",))
     assert isinstance(records[-1], Partial)
+
+
+TABLE = b"name,length\nbarge,38\nraft,12\n"
+ROWS = '<Relationships><Relationship Id="a" Type="x/{}" Target="{}"/></Relationships>'
+ENTRY = '<manifest><file-entry full-path="{}" media-type="{}"/></manifest>'
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "path"),
+    [
+        ("x.docx", {"word/_rels/document.xml.rels": ROWS.format("package", "../files/Boats.csv")}, "files/Boats.csv"),
+        ("x.xlsx", {"_rels/.rels": ROWS.format("oleObject", "boats.csv")}, "Boats.csv"),
+        ("x.pptx", {}, "Show/Embeddings/boats.csv"),
+        ("x.odt", {"META-INF/manifest.xml": ENTRY.format("Boats.csv", "application/vnd.sun.star.oleobject")}, "boats.csv"),
+    ],
+)
+@pytest.mark.parametrize("slash", ["/", "\\"])
+def test_embedded_files_are_found_by_relationships(run: Run, name: str, parts: dict[str, str], path: str, slash: str) -> None:
+    """Embedded files are members wherever the relationships or the manifest of a document say they are."""
+    body = packed({"word/document.xml": "<document/>", "content.xml": "<p/>"} | parts | {path.replace("/", slash): TABLE})
+    found = summaries(run(body, f"file:///d/{name}"))
+    assert found[path].type == "CSV"
+    assert not [other for other in found if other not in (path, "")]

@@ -1,14 +1,18 @@
-"""EPUB (3.3): metadata of the package document, table of contents, the text of the first chapters."""
+"""EPUB (3.3): metadata of the package document, table of contents, the text of the first chapters.
+
+The container names the package document (4.2.6.3.1), that its parts (5.6.2, as URLs) and their order (5.7).
+"""
 
 from __future__ import annotations
 
+import re
 from typing import BinaryIO, NamedTuple
-from urllib.parse import unquote
 
+from processors.essence.formats.package_parts import ROOT, part_key, resolve_part
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xml import attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize.office._package import Package, add_properties, add_reference, resolve_part_name
+from processors.essence.summarize.office._package import Package, add_properties, add_reference
 from processors.essence.summarize.pages._markup import page, page_links, page_text
 
 MAX_TEXT = 8_192
@@ -16,15 +20,19 @@ CHAPTERS = 12
 """Maximum chapters whose text is read: the first ones are often covers."""
 HEADINGS = 100
 LARGE, SMALL = 1 << 20, 262_144
-CONTAINER = "META-INF/container.xml"
+CONTAINER = part_key("META-INF/container.xml")
+PACKAGE = "application/oebps-package+xml"
 NCX = "application/x-dtbncx+xml"
 EVENTS = {"creation": "creation-date", "modification": "modification-date"}
 """Attribute by event of an OPF 2 date; other dates are those of the publication."""
 XHTML = "application/xhtml+xml"
 
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]{0,20}:", re.IGNORECASE)
+"""Start of a URL outside of the book."""
+
 
 class Book(NamedTuple):
-    """Content of the package document, as names of parts."""
+    """Content of the package document, as keys of parts."""
 
     nav: str
     ncx: str
@@ -41,21 +49,23 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if not opf:
         raise SummaryError(f"EPUB: no package document: {package.damage or 'the part is missing'}")
     add_properties(parts[opf], found, subject="keywords")
-    book = _book(parts[opf], opf.rpartition("/")[0], found)
+    book = _book(parts[opf], opf, found)
     chapters = book.pages if found.full else book.spine[:CHAPTERS]
-    most = LARGE if found.full else SMALL
-    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else most if name in chapters else 0)
+    sizes = dict.fromkeys(chapters, LARGE if found.full else SMALL)
+    parts = package.pick(sizes | dict.fromkeys((book.nav, book.ncx), LARGE))
     _contents(parts, book, found)
     _text(parts, chapters, found)
-    package.close()
+    package.close(chapter for chapter in dict.fromkeys(book.spine[:CHAPTERS]) if chapter not in package.names)
 
 
 def _roots(raw: bytes) -> list[str]:
-    """Return the package documents that the container names."""
-    return [attribute(e, "full-path") for n, e, begins in elements(tree(raw) if raw else None) if begins and n == "rootfile"]
+    """Return the keys of the package documents that the container names, those of the right type first."""
+    found = [e for n, e, begins in elements(tree(raw) if raw else None) if begins and n == "rootfile"]
+    found.sort(key=lambda element: attribute(element, "media-type") != PACKAGE)
+    return [resolve_part(ROOT, attribute(element, "full-path")) for element in found]
 
 
-def _book(raw: bytes, base: str, found: Found) -> Book:
+def _book(raw: bytes, opf: str, found: Found) -> Book:
     items: dict[str, str] = {}
     spine: list[str] = []
     pages: list[str] = []
@@ -64,13 +74,15 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
         if not begins:
             continue
         if name == "item":
-            part = resolve_part_name(base, unquote(attribute(element, "href").partition("#")[0]))
+            href = attribute(element, "href")
+            part = "" if _REMOTE.match(href) else resolve_part(opf, href)
             items[attribute(element, "id")] = part
-            pages += [part] if attribute(element, "media-type") == XHTML else []
+            pages += [part] if part and attribute(element, "media-type") == XHTML else []
             nav = part if "nav" in attribute(element, "properties").split() else nav
             ncx = part if attribute(element, "media-type") == NCX else ncx
         elif name == "itemref" and attribute(element, "linear") != "no":
-            spine.append(items.get(attribute(element, "idref"), ""))
+            identity = attribute(element, "idref")
+            spine.append(items.get(identity, f"item {identity[:50]}"))
         elif name == "date":
             # A book may have several dates: those of the work and of this edition (OPF 2.0.1, 2.2.7).
             found.add(EVENTS.get(attribute(element, "event"), "date"), squeeze((element.text or "")[:100]))

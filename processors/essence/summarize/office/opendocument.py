@@ -1,4 +1,7 @@
-"""OpenDocument (OASIS ODF 1.3): metadata, headings and the first text of texts, tables and presentations."""
+"""OpenDocument (OASIS ODF 1.3): metadata, headings and the first text of texts, tables and presentations.
+
+The parts of a document have fixed names at the root of its package (part 2, 3.1), which the manifest lists (part 2, 3.2).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import BinaryIO
 from lxml import etree
 
 from processors.essence.formats.line_buffer import Text
+from processors.essence.formats.package_parts import manifest_entries, part_key
 from processors.essence.formats.xml import MAX_PART, attribute, elements, tree
-from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.office._package import Package, add_properties, add_reference
 
 MAX_TEXT = 8_192
@@ -16,7 +20,8 @@ ROWS = 20
 """Maximum rows of each table that are read."""
 CELLS = 50
 SMALL = 262_144
-WANTED = {"meta.xml": SMALL, "content.xml": MAX_PART, "META-INF/manifest.xml": SMALL}
+CONTENT, META, MANIFEST = "content.xml", "meta.xml", "meta-inf/manifest.xml"
+WANTED = {META: SMALL, CONTENT: MAX_PART, MANIFEST: SMALL}
 STYLES = "styles.xml"
 """Part with headers and footers, which belong to the full text."""
 
@@ -45,16 +50,17 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add metadata, headings (names of sheets, titles of slides), columns and partial-text."""
     package = Package(body, facts.size)
     parts = package.read(lambda name: WANTED.get(name, SMALL if name == STYLES and found.full else 0))
-    if "meta.xml" in parts:
-        add_properties(parts["meta.xml"], found, date="modification-date")
-    if b"encryption-data" in parts.get("META-INF/manifest.xml", b""):
+    manifest = parts.get(MANIFEST, b"")
+    if META in parts:
+        add_properties(parts[META], found, date="modification-date")
+    if b"encryption-data" in manifest:
         found.add("encrypted", "a password is needed")
         return
     # A template may have only styles, without content.
-    Content(found).take(parts.get("content.xml", b""), parts.get(STYLES, b""))
-    package.close()
-    if not parts:
-        raise SummaryError("OpenDocument: no known part")
+    Content(found).take(parts.get(CONTENT, b""), parts.get(STYLES, b""))
+    listed = {part_key(path) for path, _ in manifest_entries(manifest)}
+    lacks = CONTENT not in package.names and (CONTENT in listed or STYLES not in package.names)
+    package.close([CONTENT] if lacks else [])
 
 
 class Content:
