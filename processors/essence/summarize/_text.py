@@ -28,10 +28,6 @@ def plain(text: str) -> str:
     return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
 
 
-FRONT = re.compile(r"\A---[ \t]*\n((?:[\w-]+[ \t]*:|#|[ \t-]).{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-"""Front matter: metadata in YAML for programs, before a text begins."""
-
-
 def first_sentence(paragraph: str, limit: int = 300) -> str:
     """Return the first sentence of a paragraph, on one line, at most `limit` characters."""
     start = squeeze(paragraph[: limit * 2])

@@ -16,8 +16,9 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborNode
 
-from processors.essence.formats.text import squeeze
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize._front_matter import MARKS, take_front_matter
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
 
 MAX_HTML = 8_000_000
@@ -64,7 +65,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
     meta = _CHARSET.search(raw[:2_048])
-    tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
+    charset = facts.charset or (meta[1].decode("ascii") if meta else "")
+    if raw[:6].lstrip(b"\xef\xbb\xbf\xff\xfe\0").startswith(MARKS):
+        raw, charset = take_front_matter(decode(raw, charset).replace("\r\n", "\n"), found).encode(), "utf-8"
+    tree, cut = parse(raw, charset)
     page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)
@@ -149,7 +153,7 @@ class _About:
             return False
         meta, found = self.meta, self.found
         heading = next((h for h in self.headings if h), "")
-        found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
+        found.set("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
         for name, values in meta.items():
             kept = found.most(MANY) if name in SEVERAL else int(name not in ("og-title", "dc-title"))
             for value in values[:kept]:
