@@ -137,6 +137,10 @@ class Page:
         node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
 
+    def has_text(self) -> bool:
+        """Whether the page has text of its own, without navigation, forms and scripts. Call it before `text`."""
+        return self._body is not None and bool(lines(_parts(self._body, self._limit + self._limit // 4, _NOISE)))
+
     def words(self, separator: str = "") -> str:
         """Return all displayed text in the parser's order. Removes elements without displayed text from the tree."""
         self._drop()

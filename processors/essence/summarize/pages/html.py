@@ -19,6 +19,8 @@ from selectolax.lexbor import LexborNode
 from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize._front_matter import MARKS, take_front_matter
+from processors.essence.summarize._text import is_url
+from processors.essence.summarize.pages._linked_data import MAX_DATA, LinkedData, read_linked_data
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
 
 MAX_HTML = 8_000_000
@@ -59,6 +61,10 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
+_WANTED_DATA = _WANTED | numbers("script")
+_DATA = (b"ld+json", b"LD+JSON", b"ld&#")
+"""Parts of the type of JSON-LD, as a page may write it."""
+_DATA_TYPE = "application/ld+json"
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -69,13 +75,17 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if raw[:6].lstrip(b"\xef\xbb\xbf\xff\xfe\0").startswith(MARKS):
         raw, charset = take_front_matter(decode(raw, charset).replace("\r\n", "\n"), found).encode(), "utf-8"
     tree, cut = parse(raw, charset)
-    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
+    wanted = _WANTED_DATA if any(mark in tree.raw_html for mark in _DATA) else _WANTED
+    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=wanted), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)
     if about.close() and tree.body is not None:
+        # The text of a page that a script builds.
+        stated = about.data.text if about.data.text and not page.has_text() else ""
         text = page.text()
         # From the full text only words are needed: order and blocks do not matter.
-        found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
+        whole = page.words(" ") if len(text) > MAX_TEXT and not found.full else ""
+        found.body(f"{text}\n{stated}" if text and stated else text or stated, MAX_TEXT, whole=whole)
     if cut:
         raise SummaryError(f"HTML: {cut}")
 
@@ -92,6 +102,8 @@ class _About:
         self.headings: list[str] = []
         self.links: dict[str, LexborNode] = {}
         self.meta: dict[str, list[str]] = {}
+        self.scripts: list[str] = []
+        self.data = LinkedData()
         self.room = TEXTS
 
     def _text(self, node: LexborNode) -> str:
@@ -113,14 +125,12 @@ class _About:
                 self.headings.append(self._text(node)[:200])
         elif tag == "meta":
             self._meta(node)
+        elif tag == "script":
+            self._script(node)
         elif tag == "title":
             self.title = self.title or self._text(node)
         elif tag == "base":
-            href = node.attrs.get("href")
-            # The first `base` with a `href` counts (HTML, 4.2.3).
-            if href is not None and not self.based:
-                self.based = True
-                self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
+            self._base(node)
         else:
             self.found.set("language", _language(node.attrs.get("lang") or ""))
 
@@ -135,8 +145,20 @@ class _About:
             self.found.set("language", _language(content))
         elif name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
-        elif name in META:
+        elif name in META and not (META[name] == "author" and is_url(content)):
             self.meta.setdefault(META[name], []).append(content)
+
+    def _base(self, node: LexborNode) -> None:
+        href = node.attrs.get("href")
+        # The first `base` with a `href` counts (HTML, 4.2.3).
+        if href is not None and not self.based:
+            self.based = True
+            self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
+
+    def _script(self, node: LexborNode) -> None:
+        data = (node.attrs.get("type") or "").partition(";")[0].strip().lower() == _DATA_TYPE
+        if data and (room := MAX_DATA - sum(map(len, self.scripts))) > 0:
+            self.scripts.append(node.text()[:room])
 
     def _said(self, name: str) -> str:
         return self.meta.get(name, [""])[0]
@@ -152,16 +174,39 @@ class _About:
             self.found.add("robots", "noindex")
             return False
         meta, found = self.meta, self.found
-        heading = next((h for h in self.headings if h), "")
-        found.set("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
+        self.data = read_linked_data(self.scripts) if self.scripts else self.data
+        found.set("title", self._title(), 500)
         for name, values in meta.items():
             kept = found.most(MANY) if name in SEVERAL else int(name not in ("og-title", "dc-title"))
             for value in values[:kept]:
                 for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
                     found.add(name, squeeze(part), 1_000)
+        if self.scripts:
+            self._linked_data()
         for text in self.headings:
             found.add("headings", text)
         return True
+
+    def _title(self) -> str:
+        """Return the title: the headline of the work that the page has, else its own, else that of what it is about."""
+        heading, data = next((h for h in self.headings if h), ""), self.data
+        own = self.title or self._said("og-title") or self._said("dc-title") or heading
+        # A thing may be one of many on a page: it is the subject of one that has no heading, or has its name in title or heading.
+        subject = not heading or data.name.lower() in f"{self.title}\n{heading}".lower()
+        return data.headline or (data.name if subject else "") or own or data.name or data.page
+
+    def _linked_data(self) -> None:
+        """Add what JSON-LD states: all authors, and attributes that the page does not state otherwise."""
+        found, data = self.found, self.data
+        for author in data.authors[: found.most(MANY)]:
+            found.add("author", author, 1_000)
+        if "keywords" not in found.attributes:
+            for word in data.keywords[: found.most(MANY)]:
+                found.add("keywords", word, 1_000)
+        found.set("date", data.date, 100)
+        found.set("modification-date", data.modified, 100)
+        found.set("description", data.description, 1_000)
+        found.set("language", _language(data.language))
 
     def _links(self) -> None:
         seen: dict[str, None] = {}
