@@ -38,7 +38,7 @@ _FIRST = re.compile(r"(?:\"[^\"]{1,200}+\"|'[^']{1,200}+'|[\w.$-]{1,100}+)[ \t]*
 _KEYED = re.compile(r"(?:\"[^\"]{1,200}+\"[ \t]*+|'[^']{1,200}+'[ \t]*+|[^\s#:\[\]{},&*!|>'\"%@`-].{0,200}?):(?=\s|\Z)")
 _DOTTED = re.compile(r"(?<![\w-])(?:(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+|(?!)){16}+")
 """A key of so many parts that tomllib takes long: its time grows with the square of their number."""
-_TAG = re.compile(r"([a-z]{2,3})(?:[-_]\w{1,20})*+", re.IGNORECASE)
+_TAG = re.compile(r"([a-z]{2,3})(?:[-_]\w{1,20}|(?!))*+", re.IGNORECASE)
 """A language tag, or a locale; its first part is the language (RFC 5646, 2.1)."""
 
 _FIELDS = {

@@ -38,7 +38,7 @@ _ASIDE = frozenset(_BESIDE.split())
 """Types of items that are not what a page is about."""
 _INNER = ("@graph", "mainEntity", "mainEntityOfPage")
 """Properties whose values are items of the page."""
-_WRAP = re.compile(r"\s*+(?:(?://|/\*)?\s*+<!\[CDATA\[(?:\s*+\*/)?+|<!--)?+\s*+")
+_WRAP = re.compile(r"\s*+(?:(?://|/\*)?\s*+<!\[CDATA\[(?:\s*+\*/)?|<!--)?\s*+")
 """Begin of a comment or section that hides a script from old parsers."""
 _JSON = json.JSONDecoder(strict=False)
 """Line breaks within texts are frequent, and harmless."""
@@ -154,8 +154,8 @@ def _names(value: Any, by_id: Mapping[str, Item]) -> list[str]:
     for each in value[:ITEMS] if isinstance(value, list) else [value]:
         key = each.get("@id") if isinstance(each, dict) else each
         known = by_id.get(key, {}) if isinstance(key, str) else {}
-        named = [each] if isinstance(each, dict) and "name" in each else [known]
-        name = _first(named, "name") or (squeeze(html.unescape(each[:1_000])) if isinstance(each, str) else "")
+        named: Item = each if isinstance(each, dict) and "name" in each else known
+        name = _first([named], "name") or (squeeze(html.unescape(each[:1_000])) if isinstance(each, str) else "")
         names += [name] if name and not is_url(name) else []
     return names
 

@@ -2,6 +2,8 @@
 
 Laws:
 - `base href` and the robots directives in meta are honoured (noindex: only the name is kept; nofollow, also on a link: no link).
+- A refresh, the next page, the canonical one, feeds and embedded documents are links like others; the canonical URL of another
+  page of the same host is an attribute too.
 - At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser. A page is parsed only up to the place where its
   elements are nested too deep, or one has too many attributes (`_nesting`): the part before is summarized, and the page is damaged.
 - The texts of nested headings and links contain each other: they are read until all together reach TEXTS characters.
@@ -16,12 +18,15 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborNode
 
+from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize._front_matter import MARKS, take_front_matter
 from processors.essence.summarize._text import is_url
 from processors.essence.summarize.pages._linked_data import MAX_DATA, LinkedData, read_linked_data
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
+from processors.essence.summarize.pages._targets import TARGETS, is_followed, relations
+from processors.urls import canonical
 
 MAX_HTML = 8_000_000
 REFERENCES = 100
@@ -60,7 +65,7 @@ MANY = 10
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
-_WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
+_WANTED = numbers("title base meta h1 h2 h3 a area frame iframe embed object link html")
 _WANTED_DATA = _WANTED | numbers("script")
 _DATA = (b"ld+json", b"LD+JSON", b"ld&#")
 """Parts of the type of JSON-LD, as a page may write it."""
@@ -95,7 +100,8 @@ class _About:
 
     def __init__(self, facts: Facts, found: Found) -> None:
         self.found = found
-        self.base = facts.url.partition("#")[0]
+        self.own = self.base = facts.url.partition("#")[0]
+        self.canonical = ""
         self.based = False
         self.robots: set[str] = set()
         self.title = ""
@@ -116,22 +122,22 @@ class _About:
 
     def take(self, tag: str, node: LexborNode) -> None:
         """Process one element."""
-        if tag in ("a", "area", "frame", "iframe"):
-            target = (node.attrs.get("href" if tag in ("a", "area") else "src") or "").partition("#")[0]
-            if target and len(target) <= 2 * MAX_URL:
-                self.links.setdefault(target, node)
+        if tag in TARGETS:
+            self._target(node.attrs.get(TARGETS[tag]) or "", node)
         elif tag in ("h1", "h2", "h3"):
             if len(self.headings) < HEADINGS:
                 self.headings.append(self._text(node)[:200])
         elif tag == "meta":
             self._meta(node)
+        elif tag == "link":
+            self._link(node)
         elif tag == "script":
             self._script(node)
         elif tag == "title":
             self.title = self.title or self._text(node)
         elif tag == "base":
             self._base(node)
-        else:
+        elif tag == "html":
             self.found.set("language", _language(node.attrs.get("lang") or ""))
 
     def _meta(self, node: LexborNode) -> None:
@@ -139,14 +145,28 @@ class _About:
         if "content" not in attributes:
             return
         name = (attributes.get("name") or attributes.get("property") or "").lower()
-        content = attributes["content"] or ""
-        if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
+        content, field = attributes["content"] or "", (attributes.get("http-equiv") or "").lower()
+        if field == "refresh":
+            self._target(refresh_target(content), node)
+        if not name and field == "content-language":
             # A list of several languages states none (HTML, 4.2.5.3).
             self.found.set("language", _language(content))
         elif name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
         elif name in META and not (META[name] == "author" and is_url(content)):
             self.meta.setdefault(META[name], []).append(content)
+
+    def _target(self, reference: str, node: LexborNode) -> None:
+        target = reference.partition("#")[0]
+        if target and len(target) <= 2 * MAX_URL:
+            self.links.setdefault(target, node)
+
+    def _link(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        if is_followed(attributes):
+            self._target(attributes.get("href") or "", node)
+        if not self.canonical and "canonical" in relations(attributes):
+            self.canonical = attributes.get("href") or ""
 
     def _base(self, node: LexborNode) -> None:
         href = node.attrs.get("href")
@@ -173,6 +193,9 @@ class _About:
             self.found.attributes.clear()
             self.found.add("robots", "noindex")
             return False
+        url = self._canonical()
+        if url.startswith("http") and url.split("/", 3)[2] == self.own.partition("://")[2].partition("/")[0]:
+            self.found.add("canonical-url", url, MAX_URL)
         meta, found = self.meta, self.found
         self.data = read_linked_data(self.scripts) if self.scripts else self.data
         found.set("title", self._title(), 500)
@@ -208,6 +231,11 @@ class _About:
         found.set("description", data.description, 1_000)
         found.set("language", _language(data.language))
 
+    def _canonical(self) -> str:
+        """Return the canonical URL that the page states (RFC 6596), if it is that of another page; else ""."""
+        url = canonical(self.canonical, self.base) if self.canonical else None
+        return url if url and url != canonical(self.own) else ""
+
     def _links(self) -> None:
         seen: dict[str, None] = {}
         resolved = _resolver(self.base)
@@ -221,6 +249,9 @@ class _About:
             seen[url] = None
             if self.found.linked:
                 self.found.link(url, self._text(node) or attributes.get("title") or "")
+        if (url := self._canonical()) and url not in seen:
+            seen[url] = None
+            self.found.link(url)
         self.found.extend("url-references", list(seen)[:REFERENCES], 500)
 
 
