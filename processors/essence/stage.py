@@ -21,6 +21,7 @@ from urllib.parse import unquote_to_bytes
 from processors.essence import listing, selection
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mime import moment
+from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.streams import Digest
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
@@ -119,7 +120,13 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
         if walk.rule:
             yield from _refused(obj, walk.rule)
         elif walk.followed:
-            yield from listing.references(obj, walk.links)
+            yield from listing.references(obj, [*_refreshes(obj), *walk.links])
+
+
+def _refreshes(obj: FetchedObject) -> Iterator[Link]:
+    """Yield the target of the response's Refresh header, which leads on from a document of any type (HTML, 7.4.5)."""
+    if target := refresh_target(obj.headers.get("refresh", "")):
+        yield Link(url=target, kind="page")
 
 
 def _stopped(obj: FetchedObject, thing: Thing, settings: EssenceSettings) -> str:

@@ -16,7 +16,7 @@ from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found
 from processors.essence.summarize._dates import iso_date
 from processors.essence.summarize._stop import STOP
-from processors.essence.summarize._text import title_line
+from processors.essence.summarize._text import is_url, title_line
 from processors.essence.summarize.text._prose import told
 
 ENGLISH_TEXT = 4_000
@@ -131,6 +131,7 @@ def complete(facts: Facts, found: Found) -> None:
     for each in DATES.intersection(found.attributes):
         written = (iso_date(value) if isinstance(value, str) else value for value in found.attributes[each])
         found.attributes[each] = list(dict.fromkeys(written))
+    _drop_addresses(found)
     text = _prose(found)
     name = facts.name.decode("utf-8", "replace") or facts.url.rstrip("/").rpartition("/")[2]
     found.set("title", _title(facts, found, text, name) or facts.url or facts.type, 300)
@@ -143,6 +144,16 @@ def complete(facts: Facts, found: Found) -> None:
     if "keywords" not in found.attributes and facts.type not in NO_TERMS:
         for word in keywords(text):
             found.add("keywords", word)
+
+
+def _drop_addresses(found: Found) -> None:
+    """Remove authors that are a URL and nothing else: the address of a profile names nobody."""
+    stated = found.attributes.get("author", [])
+    kept = [value for value in stated if isinstance(value, bytes) or not is_url(value)]
+    if len(kept) < len(stated):
+        found.attributes["author"] = kept
+    if not kept:
+        found.attributes.pop("author", None)
 
 
 def _title(facts: Facts, found: Found, text: str, name: str) -> str:

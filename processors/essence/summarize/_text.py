@@ -28,8 +28,12 @@ def plain(text: str) -> str:
     return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
 
 
-FRONT = re.compile(r"\A---[ \t]*\n((?:[\w-]+[ \t]*:|#|[ \t-]).{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-"""Front matter: metadata in YAML for programs, before a text begins."""
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?//\S*+|www\.\S*+|(?:[\w-]{1,63}\.){1,8}[a-z]{2,20}/\S*+", re.IGNORECASE)
+
+
+def is_url(value: str) -> bool:
+    """Whether a value is a URL, with or without its scheme, and nothing else."""
+    return _ADDRESS.fullmatch(value.strip()) is not None
 
 
 def first_sentence(paragraph: str, limit: int = 300) -> str:

@@ -7,10 +7,12 @@ between them in one call. For the first text only, a second traversal goes from 
 Laws:
 - Both ways return the same text.
 - Collected elements take memory: a page with more than WHOLE tags is traversed node by node.
+- Readings of a ruby are no text (`parse`): between the letters they would split the words that people search.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -24,6 +26,13 @@ WHOLE = 250_000
 """Maximum tags of a page whose text the parser returns in one call: each of them takes 100 bytes."""
 MARK = "\0"
 """Line separator. It is in no page's text: the parser drops it, or replaces it by U+FFFD (HTML, 13.2.5 and 13.2.6.4)."""
+
+READINGS = 500_000
+"""Maximum readings that are removed from a page; one with more of them keeps all."""
+_READING = "ruby > rt, ruby > rp, ruby > rtc, ruby > * > rt, ruby > * > rp"
+"""Annotations of a ruby and their parentheses (HTML, 4.5.11 and 4.5.12); elsewhere these elements are text like any other."""
+_GLYPHS = re.compile(r"[\s\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]*+")
+"""Text in a script that has no spaces between words."""
 
 
 def numbers(names: str) -> dict[int, str]:
@@ -57,7 +66,26 @@ def parse(raw: bytes, charset: str = "") -> tuple[LexborHTMLParser, str]:
     """Parse a page as far as possible; return the tree, and the reason if it is not all of the page, else ""."""
     # In UTF-8, as the parser reads it: in some charsets the bytes of a tag do not look like one.
     page, cut = parsable(decode(raw, charset).encode("utf-8", "ignore"))
-    return LexborHTMLParser(page), cut
+    tree = LexborHTMLParser(page)
+    if (b"<rt" in page or b"<RT" in page) and page.count(b"<rt") + page.count(b"<rp") <= READINGS:
+        _remove_readings(tree)
+    return tree, cut
+
+
+def _remove_readings(tree: LexborHTMLParser) -> None:
+    """Remove the readings of all rubies from a tree, and in scripts without spaces the line breaks between their letters."""
+    for node in tree.css(_READING):
+        node.decompose(recursive=False)
+    room = 2 * len(tree.raw_html)
+    for ruby in tree.css("ruby"):
+        text = ruby.text()
+        room -= len(text)
+        if room < 0:
+            # Nested rubies contain each other's text.
+            break
+        # White space around a base is not rendered (CSS Ruby 1, 3.3), nor is a line break between such letters (CSS Text 3, 4.1.3).
+        if text.split() != [text] and _GLYPHS.fullmatch(text) and ruby.css_first("a") is None:
+            ruby.replace_with("".join(text.split()))
 
 
 class Page:
@@ -108,6 +136,10 @@ class Page:
             return lines(self._all(MARK)[: self._limit + self._limit // 4])
         node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
+
+    def has_text(self) -> bool:
+        """Whether the page has text of its own, without navigation, forms and scripts. Call it before `text`."""
+        return self._body is not None and bool(lines(_parts(self._body, self._limit + self._limit // 4, _NOISE)))
 
     def words(self, separator: str = "") -> str:
         """Return all displayed text in the parser's order. Removes elements without displayed text from the tree."""

@@ -3,6 +3,8 @@
 Laws:
 - `base href` and the robots directives are honoured, those of meta elements (`formats/robots_directives.py`) and of the header:
   noindex: only the name is kept; nofollow, also on a link: no link; noarchive: no full text.
+- A refresh, the next page, the canonical one, feeds and embedded documents are links like others; the canonical URL of another
+  page of the same host is an attribute too.
 - At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser. A page is parsed only up to the place where its
   elements are nested too deep, or one has too many attributes (`_nesting`): the part before is summarized, and the page is damaged.
 - The texts of nested headings and links contain each other: they are read until all together reach TEXTS characters.
@@ -17,10 +19,16 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborNode
 
+from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.robots_directives import AGENT, meta_directives
-from processors.essence.formats.text import squeeze
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize._front_matter import MARKS, take_front_matter
+from processors.essence.summarize._text import is_url
+from processors.essence.summarize.pages._linked_data import MAX_DATA, LinkedData, read_linked_data
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
+from processors.essence.summarize.pages._targets import TARGETS, is_followed, relations
+from processors.urls import canonical
 
 MAX_HTML = 8_000_000
 REFERENCES = 100
@@ -59,24 +67,35 @@ MANY = 10
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
-_WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
+_WANTED = numbers("title base meta h1 h2 h3 a area frame iframe embed object link html")
+_WANTED_DATA = _WANTED | numbers("script")
+_DATA = (b"ld+json", b"LD+JSON", b"ld&#")
+"""Parts of the type of JSON-LD, as a page may write it."""
+_DATA_TYPE = "application/ld+json"
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
     meta = _CHARSET.search(raw[:2_048])
-    tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
-    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
+    charset = facts.charset or (meta[1].decode("ascii") if meta else "")
+    if raw[:6].lstrip(b"\xef\xbb\xbf\xff\xfe\0").startswith(MARKS):
+        raw, charset = take_front_matter(decode(raw, charset).replace("\r\n", "\n"), found).encode(), "utf-8"
+    tree, cut = parse(raw, charset)
+    wanted = _WANTED_DATA if any(mark in tree.raw_html for mark in _DATA) else _WANTED
+    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=wanted), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)
     if found.full and found.robots.noarchive:
         found.full = 0
         page = Page(tree)
     if about.close() and tree.body is not None:
+        # The text of a page that a script builds.
+        stated = about.data.text if about.data.text and not page.has_text() else ""
         text = page.text()
         # From the full text only words are needed: order and blocks do not matter.
-        found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
+        whole = page.words(" ") if len(text) > MAX_TEXT and not found.full else ""
+        found.body(f"{text}\n{stated}" if text and stated else text or stated, MAX_TEXT, whole=whole)
     if cut:
         raise SummaryError(f"HTML: {cut}")
 
@@ -86,13 +105,16 @@ class _About:
 
     def __init__(self, facts: Facts, found: Found) -> None:
         self.found = found
-        self.base = facts.url.partition("#")[0]
+        self.own = self.base = facts.url.partition("#")[0]
+        self.canonical = ""
         self.based = False
         self.fetched = facts.fetched
         self.title = ""
         self.headings: list[str] = []
         self.links: dict[str, LexborNode] = {}
         self.meta: dict[str, list[str]] = {}
+        self.scripts: list[str] = []
+        self.data = LinkedData()
         self.room = TEXTS
 
     def _text(self, node: LexborNode) -> str:
@@ -105,24 +127,22 @@ class _About:
 
     def take(self, tag: str, node: LexborNode) -> None:
         """Process one element."""
-        if tag in ("a", "area", "frame", "iframe"):
-            target = (node.attrs.get("href" if tag in ("a", "area") else "src") or "").partition("#")[0]
-            if target and len(target) <= 2 * MAX_URL:
-                self.links.setdefault(target, node)
+        if tag in TARGETS:
+            self._target(node.attrs.get(TARGETS[tag]) or "", node)
         elif tag in ("h1", "h2", "h3"):
             if len(self.headings) < HEADINGS:
                 self.headings.append(self._text(node)[:200])
         elif tag == "meta":
             self._meta(node)
+        elif tag == "link":
+            self._link(node)
+        elif tag == "script":
+            self._script(node)
         elif tag == "title":
             self.title = self.title or self._text(node)
         elif tag == "base":
-            href = node.attrs.get("href")
-            # The first `base` with a `href` counts (HTML, 4.2.3).
-            if href is not None and not self.based:
-                self.based = True
-                self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
-        else:
+            self._base(node)
+        elif tag == "html":
             self.found.set("language", _language(node.attrs.get("lang") or ""))
 
     def _meta(self, node: LexborNode) -> None:
@@ -130,14 +150,40 @@ class _About:
         if "content" not in attributes:
             return
         name = (attributes.get("name") or attributes.get("property") or "").lower()
-        content = attributes["content"] or ""
-        if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
+        content, field = attributes["content"] or "", (attributes.get("http-equiv") or "").lower()
+        if field == "refresh":
+            self._target(refresh_target(content), node)
+        if not name and field == "content-language":
             # A list of several languages states none (HTML, 4.2.5.3).
             self.found.set("language", _language(content))
         elif name in ("robots", AGENT):
             self.found.robots = self.found.robots.stricter(meta_directives(content, self.fetched))
-        elif name in META:
+        elif name in META and not (META[name] == "author" and is_url(content)):
             self.meta.setdefault(META[name], []).append(content)
+
+    def _target(self, reference: str, node: LexborNode) -> None:
+        target = reference.partition("#")[0]
+        if target and len(target) <= 2 * MAX_URL:
+            self.links.setdefault(target, node)
+
+    def _link(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        if is_followed(attributes):
+            self._target(attributes.get("href") or "", node)
+        if not self.canonical and "canonical" in relations(attributes):
+            self.canonical = attributes.get("href") or ""
+
+    def _base(self, node: LexborNode) -> None:
+        href = node.attrs.get("href")
+        # The first `base` with a `href` counts (HTML, 4.2.3).
+        if href is not None and not self.based:
+            self.based = True
+            self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
+
+    def _script(self, node: LexborNode) -> None:
+        data = (node.attrs.get("type") or "").partition(";")[0].strip().lower() == _DATA_TYPE
+        if data and (room := MAX_DATA - sum(map(len, self.scripts))) > 0:
+            self.scripts.append(node.text()[:room])
 
     def _said(self, name: str) -> str:
         return self.meta.get(name, [""])[0]
@@ -152,16 +198,47 @@ class _About:
         found.extend("robots", found.robots.kept)
         if found.robots.noindex:
             return False
-        heading = next((h for h in self.headings if h), "")
-        found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
+        url = self._canonical()
+        if url.startswith("http") and url.split("/", 3)[2] == self.own.partition("://")[2].partition("/")[0]:
+            found.add("canonical-url", url, MAX_URL)
+        self.data = read_linked_data(self.scripts) if self.scripts else self.data
+        found.set("title", self._title(), 500)
         for name, values in meta.items():
             kept = found.most(MANY) if name in SEVERAL else int(name not in ("og-title", "dc-title"))
             for value in values[:kept]:
                 for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
                     found.add(name, squeeze(part), 1_000)
+        if self.scripts:
+            self._linked_data()
         for text in self.headings:
             found.add("headings", text)
         return True
+
+    def _title(self) -> str:
+        """Return the title: the headline of the work that the page has, else its own, else that of what it is about."""
+        heading, data = next((h for h in self.headings if h), ""), self.data
+        own = self.title or self._said("og-title") or self._said("dc-title") or heading
+        # A thing may be one of many on a page: it is the subject of one that has no heading, or has its name in title or heading.
+        subject = not heading or data.name.lower() in f"{self.title}\n{heading}".lower()
+        return data.headline or (data.name if subject else "") or own or data.name or data.page
+
+    def _linked_data(self) -> None:
+        """Add what JSON-LD states: all authors, and attributes that the page does not state otherwise."""
+        found, data = self.found, self.data
+        for author in data.authors[: found.most(MANY)]:
+            found.add("author", author, 1_000)
+        if "keywords" not in found.attributes:
+            for word in data.keywords[: found.most(MANY)]:
+                found.add("keywords", word, 1_000)
+        found.set("date", data.date, 100)
+        found.set("modification-date", data.modified, 100)
+        found.set("description", data.description, 1_000)
+        found.set("language", _language(data.language))
+
+    def _canonical(self) -> str:
+        """Return the canonical URL that the page states (RFC 6596), if it is that of another page; else ""."""
+        url = canonical(self.canonical, self.base) if self.canonical else None
+        return url if url and url != canonical(self.own) else ""
 
     def _links(self) -> None:
         seen: dict[str, None] = {}
@@ -176,6 +253,9 @@ class _About:
             seen[url] = None
             if self.found.linked:
                 self.found.link(url, self._text(node) or attributes.get("title") or "")
+        if (url := self._canonical()) and url not in seen:
+            seen[url] = None
+            self.found.link(url)
         self.found.extend("url-references", list(seen)[:REFERENCES], 500)
 
 

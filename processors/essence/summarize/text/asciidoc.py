@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._front_matter import take_front_matter
 from processors.essence.summarize._text import add_references, first_sentence
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
@@ -42,7 +43,7 @@ _NAMES = {
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, author, version, date, attributes, headings, includes, url-references and partial-text."""
-    text = read_text(body, facts.charset, MAX_READ)
+    text = take_front_matter(read_text(body, facts.charset, MAX_READ), found)
     lines = text.split("\n")[:MAX_LINES]
     headings, prose = _read(lines, found)
     found.set("title", headings[0] if headings else "", 300)

@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import FRONT, in_folder, plain, title_line
+from processors.essence.summarize._front_matter import without_front_matter
+from processors.essence.summarize._text import in_folder, plain, title_line
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
 from processors.essence.types import markup_of
@@ -38,7 +39,7 @@ _GENERAL = re.compile(r"(?i)\W*(?:change[ -]?s?(?:log)?|history|revision history
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, package, version (latest first), author (most frequent first) and partial-text (the latest changes)."""
-    text = FRONT.sub("", plain(read_text(body, facts.charset, MAX_READ)))
+    text = without_front_matter(plain(read_text(body, facts.charset, MAX_READ)))
     debian = _DEBIAN.findall(text)
     if debian:
         package, latest = debian[0]

@@ -7,9 +7,8 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import FRONT, add_references
-from processors.essence.summarize.data.yaml import KEY, values
-from processors.essence.summarize.source._source import add_all
+from processors.essence.summarize._front_matter import take_front_matter
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_READ = 131_072
@@ -20,22 +19,11 @@ _FENCE = re.compile(r"^(`{3,}+|~{3,}+)(?![^\n`]*+`).*?(?:^\1[`~]*+[ \t]*+$|\Z)",
 _HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]++([^\n]{1,250}+)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"!?\[([^\]\n]{0,200})\]\([^)\s]{0,500}[^)\n]{0,200}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|:\w+:`([^`]{1,200})`")
-_FIELDS = {
-    "title": "title", "author": "author", "authors": "author", "description": "description", "summary": "description",
-    "keywords": "keywords", "tags": "keywords", "date": "date", "lang": "language", "language": "language",
-}  # fmt: skip
-"""Common fields of front matter, and the attribute of each."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, headings, the fields of front matter, url-references and partial-text."""
-    text = read_text(body, facts.charset, MAX_READ)
-    if front := FRONT.match(text):
-        for key in KEY.finditer(front[1]):
-            meant = _FIELDS.get(key[1].strip().lower(), "")
-            for value in values(key[2] or "", front[1], key.end(), people=meant == "author") if meant else ():
-                add_all(found, meant, value.split(",") if meant == "keywords" else [value])
-        text = text[front.end() :]
+    text = take_front_matter(read_text(body, facts.charset, MAX_READ), found)
     prose = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
     marked = sorted([(m.start(), m[1]) for p in (_HASHES, _UNDERLINED) for m in p.finditer(prose)])[:HEADINGS]
     headings = [h for h in (bare(h) for _, h in marked) if h]

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._front_matter import take_front_matter
 from processors.essence.summarize._text import add_references
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
@@ -31,7 +32,7 @@ _MEANS = {
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, author, date, description, keywords, headings, url-references and partial-text."""
-    text = read_text(body, facts.charset, max(MAX_READ, found.full))
+    text = take_front_matter(read_text(body, facts.charset, max(MAX_READ, found.full)), found)
     for name, value in _KEYWORD.findall(text):
         meant = _MEANS.get(name.lower(), "")
         if meant == "keywords":

@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import FRONT, add_references, plain
+from processors.essence.summarize._front_matter import take_front_matter
+from processors.essence.summarize._text import add_references, plain
 
 FULL = 32_768
 """Bytes of text that are kept: more than any README that is not a book."""
@@ -16,8 +17,8 @@ _QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++|(?!))*+[.)]|#++)?[ \t]*
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add partial-text (all text, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
-    text = FRONT.sub("", plain(read_text(body, facts.charset, 2 * found.most(FULL))))
+    """Add partial-text (all text, up to 32 kB), url-references, front matter and, for a FAQ, its questions as headings."""
+    text = take_front_matter(plain(read_text(body, facts.charset, 2 * found.most(FULL))), found)
     if facts.type == "FAQ":
         for question in _QUESTION.findall(text)[:100]:
             found.add("headings", question)

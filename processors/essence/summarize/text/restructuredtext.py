@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._front_matter import take_front_matter
 from processors.essence.summarize._text import add_references, first_sentence
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
@@ -45,10 +46,10 @@ _DOCUMENTS = frozenset(_NAMED.split())
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, headings, the fields of the docinfo, documented functions, includes, url-references and partial-text."""
-    text = read_text(body, facts.charset, MAX_READ)
+    text = take_front_matter(read_text(body, facts.charset, MAX_READ), found)
     lines = text.split("\n")[:MAX_LINES]
     headings = _headings(lines)
-    found.add("title", headings[0] if headings else "", 300)
+    found.set("title", headings[0] if headings else "", 300)
     for name, value in _FIELD.findall(_OPTIONS.sub(r"\1", text[:8_192])):
         kind = _FIELDS.get(name.lower(), "")
         parts = re.split("[,;]", value) if kind in ("keywords", "author") else [value]

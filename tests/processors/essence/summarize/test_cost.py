@@ -81,6 +81,11 @@ OWN = {
         "<a href=%d>",
         "<svg>",
         "<meta name=keywords content='a,'>",
+        "<meta http-equiv=refresh content='0;url=a%d'>",
+        "<link rel=canonical href=a%d>",
+        "<ruby> \n<rt>",
+        "<ruby> <rt></rt></ruby>",
+        '<script type="application/ld+json">{"@type":"Article","author":{"@id":"a"}}</script>',
         "<h1><div>",
         "<!--",
     ),
@@ -297,6 +302,16 @@ def bounded(work: Callable[[], None], cpu: int = CPU) -> int:
 
 
 LED = (
+    ("Markdown", "---\na: b\n", "a: "),
+    ("Markdown", "---\na: b\n", " a\n"),
+    ("Markdown", "---\na: b\n", "'a"),
+    ("Markdown", "+++\na = 1\n", "a."),
+    ("Markdown", "+++\na = 1\n", "'a'."),
+    ("Markdown", "+++\na = 1\n", "a"),
+    ("Markdown", '{"a": ', '{"a": '),
+    ("HTML", '<html><script type="application/ld+json">', " "),
+    ("HTML", '<html><script type="application/ld+json">', '{"@graph":['),
+    ("HTML", "<html><meta http-equiv=refresh content='0", " "),
     ("AsciiDoc", "= T\nAb", " "),
     ("AsciiDoc", "= T\nAb C", "\t<a> "),
     ("YAML", "kind: a\nmetadata:\n", " "),
