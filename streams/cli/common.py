@@ -40,6 +40,7 @@ Depth = Annotated[
         " alone, -1: no limit (default: 10 for http and https, none for files).",
     ),
 ]
+Accept = Annotated[bool, typer.Option("--accept-removals", help="Remove what is missing, also where that is in doubt.")]
 MaxUrls = Annotated[
     int | None,
     typer.Option(

@@ -18,10 +18,9 @@ from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
-from streams.cli.rootnames import check_limits, gathered_root, meant
+from streams.cli.rootnames import accepted_until, check_limits, gathered_root, meant
 from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
-from streams.clock import now_ms
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
@@ -32,8 +31,6 @@ from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
-ACCEPTED = 86_400_000
-"""Time in ms for which a run may go on to remove what it was told to remove."""
 
 
 class Stop:
@@ -108,8 +105,7 @@ class Gathering:
         if not names and self._emptied():
             return self._empty()
         wanted, wrong = self._roots(names, depth, urls)
-        until = now_ms() + ACCEPTED if accept else 0
-        wanted = [msgspec.structs.replace(root, accept=until) for root in wanted]
+        wanted = [msgspec.structs.replace(root, accept=accepted_until(accept)) for root in wanted]
         code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
 

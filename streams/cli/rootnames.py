@@ -11,10 +11,13 @@ from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical
 from schemas.records import Root
 from streams.cli.common import Failure
+from streams.clock import now_ms
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
 
+ACCEPTED = 86_400_000
+"""Time in ms for which a run may go on to remove what it was told to remove."""
 MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50
 """Upper limits of a root's depth and URLs, as in `roots` of the settings."""
 
@@ -105,6 +108,11 @@ def gathered_root(text: str, settings: Settings, depth: int | None, urls: int | 
         if os.path.commonpath((path, data)) == data:
             raise Failure(f"{text}: {'' if path == data else 'in '}the data folder itself (--data names another one)")
     return root
+
+
+def accepted_until(accept: bool) -> int:
+    """Return the time in ms until which a root accepts removals that are in doubt: a day from now, or 0."""
+    return now_ms() + ACCEPTED if accept else 0
 
 
 def _check(text: str, path: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Depth, MaxUrls, settings
+from streams.cli.common import Accept, Config, Data, Depth, MaxUrls, settings
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing table.")]
 Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that this run may connect to.")]
@@ -25,7 +25,7 @@ def gather(
     gatherer: Gatherer = None,
     partitions: Partitions = None,
     quiet: Quiet = False,
-    accept: Annotated[bool, typer.Option("--accept-removals", help="Remove what is missing, also where that is in doubt.")] = False,
+    accept: Accept = False,
     json: Annotated[bool, typer.Option("--json", help="The closing table as one JSON object on standard output.")] = False,
     config: Config = None,
 ) -> None:

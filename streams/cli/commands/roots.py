@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Depth, Failure, Json, MaxUrls, appending, note, printable, put, reading, settings
+from streams.cli.common import (
+    Accept,
+    Config,
+    Data,
+    Depth,
+    Failure,
+    Json,
+    MaxUrls,
+    appending,
+    note,
+    printable,
+    put,
+    reading,
+    settings,
+)
 
 if TYPE_CHECKING:
     from schemas.records import Root
@@ -27,6 +41,7 @@ def add(
     data: Data = None,
     depth: Depth = None,
     max_urls: MaxUrls = None,
+    accept: Accept = False,
     config: Config = None,
 ) -> None:
     """Add roots without gathering them: `gather` or `run` does that, and on Kafka the workers do it at once.
@@ -34,10 +49,13 @@ def add(
     A root that is known already is visited again, with the limits given now.
     """
     found = settings(config, data=data)
-    from streams.cli.rootnames import gathered_root
+    from msgspec.structs import replace
+
+    from streams.cli.rootnames import accepted_until, gathered_root
     from streams.embedded import runs
 
-    wanted = [gathered_root(name, found, depth, max_urls) for name in roots]
+    until = accepted_until(accept)
+    wanted = [replace(gathered_root(name, found, depth, max_urls), accept=until) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
             from streams.config.topology import topology_of
