@@ -54,7 +54,6 @@ SEVERAL = frozenset(("keywords", "author"))
 MANY = 10
 """Values kept of such an attribute by default: pages about programs state a keyword for each function."""
 
-_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
@@ -63,8 +62,7 @@ _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
-    meta = _CHARSET.search(raw[:2_048])
-    tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
+    tree, cut, _ = parse(raw, facts.charset)
     page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)
