@@ -19,6 +19,7 @@ from selectolax.lexbor import LexborNode
 from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
+from processors.essence.summarize.pages._query import encode_query
 
 MAX_HTML = 8_000_000
 REFERENCES = 100
@@ -62,8 +63,8 @@ _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
-    tree, cut, _ = parse(raw, facts.charset)
-    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
+    tree, cut, encoding = parse(raw, facts.charset)
+    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found, encoding)
     for tag, node in page.met:
         about.take(tag, node)
     if about.close() and tree.body is not None:
@@ -77,8 +78,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 class _About:
     """Collects the metadata of a page from its elements, in order."""
 
-    def __init__(self, facts: Facts, found: Found) -> None:
+    def __init__(self, facts: Facts, found: Found, encoding: str) -> None:
         self.found = found
+        self.encoding = encoding
         self.base = facts.url.partition("#")[0]
         self.based = False
         self.robots: set[str] = set()
@@ -159,7 +161,7 @@ class _About:
 
     def _links(self) -> None:
         seen: dict[str, None] = {}
-        resolved = _resolver(self.base)
+        resolved = _resolver(self.base, self.encoding)
         for target, node in self.links.items():
             url = resolved(target)
             if not url or url in seen:
@@ -179,14 +181,14 @@ def _language(tag: str) -> str:
     return name if 2 <= len(name) <= 3 and name.isascii() and name.isalpha() else ""
 
 
-def _resolver(base: str) -> Callable[[str], str]:
+def _resolver(base: str, encoding: str = "utf-8") -> Callable[[str], str]:
     """Return a faster `resolve` for many references of one page: a folder is resolved once for all file names in it."""
     folders: dict[str, str] = {}
 
     def resolved(href: str) -> str:
         plain = _PLAIN.fullmatch(href)
         if plain is None:
-            return resolve(href, base)
+            return resolve(href, base, encoding)
         above, name = plain.groups()
         if (folder := folders.get(above)) is None:
             folder = folders[above] = resolve(f"{above}x", base)[:-1]
@@ -195,13 +197,16 @@ def _resolver(base: str) -> Callable[[str], str]:
     return resolved
 
 
-def resolve(href: str, base: str) -> str:
-    """Resolve a reference, without its fragment; "" if it has no target (a fragment alone, script, mail)."""
+def resolve(href: str, base: str, encoding: str = "utf-8") -> str:
+    """Resolve a reference, without its fragment; "" if it has no target (a fragment alone, script, mail).
+
+    `encoding`: of the page, in which the query is percent-encoded.
+    """
     href = href.strip().partition("#")[0]
     if not href or href.lower().startswith(NOWHERE):
         return ""
     try:
-        return ada_url.join_url(base, href)
+        return ada_url.join_url(base, href if href.isascii() else encode_query(href, encoding))
     except ValueError:
         return ""
 
