@@ -15,10 +15,10 @@ import codecs
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 
-from processors.essence.formats import jis
+from processors.essence.formats import ebcdic, jis
 
 # fmt: off
 _LABELS: Mapping[str, str] = MappingProxyType({
@@ -56,6 +56,7 @@ _LABELS: Mapping[str, str] = MappingProxyType({
     "cp1256": "windows-1256 x-cp1256",
     "cp1257": "windows-1257 x-cp1257",
     "cp1258": "windows-1258 x-cp1258",
+    "cp420": "ibm420 csibm420 ebcdic-cp-ar1",
     "gbk": "chinese csgb2312 csiso58gb231280 gb2312 gb-2312 gb-2312-80 iso-ir-58 x-gbk euc-cn cp936 ms936 windows-936",
     "gb18030": "gb-18030 gb18030-2000",
     "big5": "big5-hkscs cn-big5 csbig5 x-x-big5 big5hkscs big5-tw cp950 ms950 windows-950",
@@ -117,7 +118,9 @@ def encode(text: str, name: str) -> bytes:
 
 def is_multibyte(name: str) -> bool:
     """Whether characters of an encoding may take several bytes."""
-    return name in _DECODERS or name.startswith(("utf-", "gb", "cp932", "cp949", "hz", "iso2022", "shift-jis", "euc", "johab"))
+    return (name in _DECODERS and name not in ebcdic.PAGES) or name.startswith(
+        ("utf-", "gb", "cp932", "cp949", "hz", "iso2022", "shift-jis", "euc", "johab")
+    )
 
 
 _WINDOWS = frozenset(("cp874", *(f"cp125{number}" for number in range(9))))
@@ -164,6 +167,7 @@ _DECODERS: Mapping[str, Callable[[bytes], str]] = MappingProxyType({
     "big5": _big5,
     "euc-jp": jis.decode_euc,
     "iso-2022-jp": jis.decode_iso2022,
+    **{page: partial(ebcdic.decode, page=page) for page in ebcdic.PAGES},
 })  # fmt: skip
 _ENCODERS: Mapping[str, Callable[[str], bytes]] = MappingProxyType({
     "big5": lambda text: text.encode("cp950"),

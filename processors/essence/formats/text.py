@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 import cchardet
 
-from processors.essence.formats import charsets, jis
+from processors.essence.formats import charsets, ebcdic, jis
 
 MAX_TEXT = 1 << 20
 """Bytes of a text file that are read: what a summary takes stands before that."""
@@ -92,6 +92,9 @@ def identify(raw: bytes, *declared: str) -> Decoded:
 
 def _seven_bit(raw: bytes, names: Sequence[str]) -> Decoded:
     """Decode ASCII bytes, in which some encodings write others; ISO-2022-JP is recognized by its escapes, whatever is declared."""
+    if not names and (page := ebcdic.page_of(raw[:DETECT])):
+        # Hebrew and Arabic have letters in these places, too.
+        return Decoded(charsets.decode(raw, page), page)
     shifted = jis.SHIFT.search(raw) is not None
     for name in (*names, *["iso-2022-jp"] * shifted):
         if name in _SEVEN_BIT or (name.startswith(_WIDE) and b"\0" in raw):
@@ -127,7 +130,7 @@ def _fitting(raw: bytes, name: str) -> str | None:
 def _guess(raw: bytes) -> Decoded:
     """Decode what is in no declared charset and not in UTF-8."""
     head = raw[:DETECT]
-    name = _japanese(head)
+    name = ebcdic.page_of(head) or _japanese(head)
     if not name and not len(_APART.findall(head)) == len(raw.translate(None, _ASCII)) <= FEW:
         found = charsets.encoding(cchardet.detect(head)["encoding"] or "")
         name = "cp949" if found in ("big5", "gb18030", "euc-jp") and _is_korean(head) else found

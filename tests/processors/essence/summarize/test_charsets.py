@@ -172,3 +172,11 @@ def test_raw_name_of_an_attachment_has_the_charset_of_its_part() -> None:
     raw = "报告镕.txt".encode("gbk")
     head = b'Content-Type: text/plain; charset=gb2312\r\nContent-Disposition: attachment; filename="' + raw + b'"\r\n\r\nx'
     assert [part.filename for part in message(io.BytesIO(head))[1]] == ["报告镕.txt"]
+
+
+def test_summary_of_a_text_in_ebcdic_is_readable(summary: Make) -> None:
+    """A text file of a mainframe is summarized like any other."""
+    text = "The manatee and the dugong\n\nBoth of them live in shallow waters and eat plants.\n"
+    found = summary(b"LETTER", text.encode("cp037") * 2)
+    assert found.text("title") == "The manatee and the dugong"
+    assert "shallow waters" in found.text("partial-text")
