@@ -12,7 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 import cchardet
 
-from processors.essence.formats import charsets, ebcdic, jis
+from processors.essence.formats import charsets
+from processors.essence.formats.charsets import ebcdic, jis
 
 MAX_TEXT = 1 << 20
 """Bytes of a text file that are read: what a summary takes stands before that."""

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from processors.essence.formats import charsets, jis
+from processors.essence.formats import charsets
+from processors.essence.formats.charsets import jis
 
 LABELS = {
     "gb2312": "gbk", "GB_2312-80": "gbk", "gb2312-80": "gbk", "Shift_JIS": "cp932", "x-sjis": "cp932", "euc-kr": "cp949",

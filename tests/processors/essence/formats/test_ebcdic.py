@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from processors.essence.formats import ebcdic
+from processors.essence.formats.charsets import ebcdic
 from processors.essence.formats.text import identify
 from processors.essence.recognize import recognize
 from processors.essence.recognize.predicates import is_text

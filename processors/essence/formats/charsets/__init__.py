@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
 
-from processors.essence.formats import ebcdic, jis
+from processors.essence.formats.charsets import ebcdic, jis
 
 # fmt: off
 _LABELS: Mapping[str, str] = MappingProxyType({
