@@ -32,7 +32,7 @@ STREAM, ROOT = 2, 5
 
 CHARSETS = {
     65001: "utf-8", 1200: "utf-16-le", 10000: "mac_roman", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 51932: "euc_jp",
-    51949: "euc_kr", 54936: "gb18030",
+    51949: "cp949", 54936: "gb18030",
 }  # fmt: skip
 """Python's name of a code page, where it is not `cp` and the number."""
 MAX_SET = 65_536

@@ -5,6 +5,8 @@ from __future__ import annotations
 import binascii
 import re
 
+from processors.essence.formats.text import decode
+
 NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 _ENCODED = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?\n]{0,1000})\?=([ \t]+(?==\?))?")
 
@@ -35,13 +37,7 @@ def _word(encoding: str, text: str) -> bytes:
 
 def decoded(raw: bytes, charset: str) -> str:
     """Bytes of a header in the charset they name, after which RFC 2231 allows a language."""
-    for name in (charset.partition("*")[0], "utf-8"):
-        try:
-            if name and raw:
-                return raw.decode(name)
-        except (LookupError, ValueError):
-            continue
-    return raw.decode("latin-1")
+    return decode(raw, charset.partition("*")[0])
 
 
 def unbase64(data: bytes) -> bytes:

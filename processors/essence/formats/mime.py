@@ -20,6 +20,7 @@ from typing import NamedTuple
 from processors.essence.formats.container import Damaged, Reader, UnnestError
 from processors.essence.formats.encoded_words import NO_BASE64, decoded, unbase64, unuuencode, words
 from processors.essence.formats.mail_header import FIELD, Header, Lines, header
+from processors.essence.formats.text import decode
 
 PARAMETERS = 50
 """Parameters of a field that are looked at."""
@@ -228,15 +229,30 @@ def _told(kind: bytes, disposition: bytes, default: str) -> PartHeader:
     for name, raw in (("content-type", kind), ("content-disposition", disposition)):
         # The standard library takes parameters apart in time that grows with the square of their number.
         if value := b";".join(raw.split(b";")[:PARAMETERS]):
-            message[name] = " ".join(value.decode("utf-8", "surrogateescape").split())
+            # A character for each byte: the standard library replaces what is not ASCII in other ways.
+            message[name] = b" ".join(value.split()).decode("latin-1")
     message.set_default_type(default)
     return PartHeader(
         type=_asked(message.get_content_type),
-        boundary=_asked(message.get_boundary).rstrip().encode("utf-8", "surrogateescape"),
+        boundary=_asked(message.get_boundary).rstrip().encode("latin-1", "replace"),
         charset=_asked(message.get_content_charset),
-        filename=words(_asked(message.get_filename)),
+        filename=words(_asked(lambda: _filename(message))),
         attached=_asked(message.get_content_disposition) == "attachment",
     )
+
+
+def _filename(message: Message) -> str:
+    """Return the name of a file: a parameter with its charset (RFC 2231, 4), or bytes in that of the part or an unknown one."""
+    value = message.get_param("filename", None, "content-disposition") or message.get_param("name", None, "content-type") or ""
+    if isinstance(value, tuple):
+        charset, _, coded = value
+        return decode(coded.encode("latin-1", "replace"), charset or "").strip()
+    return decode(value.encode("latin-1", "replace"), message.get_content_charset("")).strip()
+
+
+def declared_charset(head: Header) -> str:
+    """Return the charset that the header of a message or part declares; "" if it declares none."""
+    return _told(head.raw("content-type")[:FIELD], b"", "text/plain").charset
 
 
 def _asked(ask: Callable[[], object]) -> str:

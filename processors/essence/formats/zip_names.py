@@ -28,6 +28,7 @@ USUAL: Mapping[str, re.Pattern[bytes]] = {
     "cp950": re.compile(rb"[\xa4-\xc6][\x40-\x7e\xa1-\xfe]"),
 }
 """What most characters of a text are: syllables of KS X 1001, the first levels of GB 2312, JIS X 0208 (and kana) and Big5."""
+_NARROW = re.compile("[\uff66-\uff9f]{2,}")
 MOST = 0.8
 """The part of a text that those must be."""
 FEW = 4
@@ -40,6 +41,14 @@ def charset_of(names: Iterable[bytes]) -> str:
     western = next((page for page in WESTERN if _western(raw, page)), "")
     cyrillic = next((page for page in CYRILLIC if _cyrillic(raw, page)), "")
     return western or cyrillic or _far(raw) or DOS
+
+
+def is_shift_jis(names: Iterable[bytes]) -> bool:
+    """Whether names are in Shift_JIS: of kana and usual kanji, kana of half width included, as programs for DOS wrote them."""
+    text = _read(_together(names), "cp932") or ""
+    narrow = sum(map(len, _NARROW.findall(text)))
+    usual = sum(USUAL["cp932"].fullmatch(char.encode("cp932")) is not None for char in _beyond(text))
+    return 0 < MOST * len(_beyond(text)) <= usual + narrow
 
 
 def _far(raw: bytes) -> str:

@@ -9,7 +9,9 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 
+from processors.essence.formats.charsets.ebcdic import page_of
 from processors.essence.formats.file_index import INDEX_LINE
+from processors.essence.formats.wordperfect4 import is_wordperfect4
 
 PEEK = 4_096
 """Number of bytes of a text that patterns are searched in."""
@@ -36,7 +38,8 @@ _REMARK = re.compile(rb"(?:[Cc]|(?i:rem))(?:[ \t]|$)")
 def is_text(head: bytes) -> bool:
     """Whether bytes look like text in some charset: no NUL or other controls foreign to text (some charsets by their marks).
 
-    ASCII and UTF-8 may have a few stray controls. Info files have control marks between nodes and around indices and images.
+    ASCII and UTF-8 may have a few stray controls. Info files have control marks between nodes and around indices and images. EBCDIC
+    has line ends of its own.
     """
     start = head[:PEEK]
     if start.endswith((b"\0", b"\0\b")):
@@ -45,7 +48,11 @@ def is_text(head: bytes) -> bool:
     if b"\n\x1f" in start or b"\0\b[" in start:
         start = start.replace(b"\n\x1f", b"\n").replace(b"\0\b[", b"[").replace(b"\0\b]", b"]")
     stray = len(start) - len(start.translate(None, _CONTROLS))
-    return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and _is_utf8(start))
+    if not start.isascii() and not _is_utf8(start) and is_wordperfect4(start):
+        return False
+    if not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and _is_utf8(start)):
+        return True
+    return page_of(start) != ""
 
 
 def _is_utf8(start: bytes) -> bool:
@@ -158,6 +165,7 @@ PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
     "pdf": _pdf,
     "armor": _armor,
     "fileindex": _index,
+    "wordperfect4": lambda head: is_wordperfect4(head[:PEEK]),
 }
-BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF")
+BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF", "WordPerfect4")
 """Binary types that a predicate recognizes without help from the name."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import quopri
 import re
 from typing import BinaryIO
 
-from processors.essence.formats.text import read_text, squeeze
+from processors.essence.formats.text import decode, read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.source._source import add_all
 
@@ -91,21 +90,8 @@ def _value(parameters: str, raw: str) -> str:
     """Return a value with its encoding and its escapes decoded."""
     if "QUOTED-PRINTABLE" in parameters.upper():
         stated = _CHARSET.search(parameters)
-        raw = quopri.decodestring(raw.encode()).decode(_known(stated[1] if stated else ""), "replace")
+        raw = decode(quopri.decodestring(raw.encode()), stated[1] if stated else "")
     return squeeze(_ESCAPED.sub(lambda m: " " if m[1] in "nN" else m[1], raw)) if raw else ""
-
-
-NO_CHARSETS = frozenset(("punycode", "idna", "unicode-escape", "raw-unicode-escape"))
-"""Python codecs that decode bytes to text, but are not charsets."""
-
-
-def _known(charset: str) -> str:
-    try:
-        found = codecs.lookup(charset) if charset else None
-        # Some codecs take quadratic time; none of those is a charset.
-        return found.name if found and found.name not in NO_CHARSETS else "utf-8"
-    except LookupError:
-        return "utf-8"
 
 
 def _name(facts: Facts) -> str:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from lxml import etree
 
 from processors.essence.formats.text import squeeze
-from processors.essence.formats.xml import attribute, local
+from processors.essence.formats.xml import attribute, local, recode
 from processors.essence.summarize._base import MAX_VALUES, Facts, Found, Summarizer, SummaryError
 
 MAX_XML = 4_000_000
@@ -51,13 +51,14 @@ ONCE = frozenset(("updated", "published", "time", "modified"))
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add root-element, namespaces, title, headings, attributes of well-known elements and partial-text. Raises SummaryError."""
+    raw, charset = recode(body.read(MAX_XML), facts.charset)
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_pis=True
+        encoding=charset, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_pis=True
     )
     root = None
     # The parser's error for a document without an element names the parser's own file and line: it is not reported.
     with suppress(etree.XMLSyntaxError):
-        root = etree.fromstring(body.read(MAX_XML), parser)
+        root = etree.fromstring(raw, parser)
     if root is None:
         raise SummaryError("XML: no element in it can be read")
     found.add("root-element", local(root))

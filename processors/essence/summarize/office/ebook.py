@@ -158,7 +158,7 @@ def _text(pieces: Iterator[bytes], most: int, head: _Head, found: Found) -> None
     if "<" not in text or ("<p" not in text and "<html" not in text.lower() and "<body" not in text.lower()):
         found.body("\n".join(filter(None, map(squeeze, text.split("\n")))), MAX_TEXT)
         return
-    tree = page(text.encode())
+    tree = page(text.encode(), "utf-8")
     for node in tree.css("h1, h2, h3")[:HEADINGS]:
         found.add("headings", squeeze(node.text()[:500]), 200)
     for url in page_links(tree):

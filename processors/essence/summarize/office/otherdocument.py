@@ -1,4 +1,4 @@
-"""Documents of the 1990s: text of WordPerfect and Windows Write, cells of Lotus 1-2-3, titles of compiled HTML help.
+"""Documents of the 1990s: text of WordPerfect from 4.2 on and Windows Write, cells of Lotus 1-2-3, titles of compiled HTML help.
 
 Other files are summarized as Unrecognized.
 """
@@ -9,6 +9,7 @@ import re
 from typing import BinaryIO
 
 from processors.essence.formats.text import squeeze
+from processors.essence.formats.wordperfect4 import is_wordperfect4, wordperfect4_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.binary._binary import short_text, unpack
@@ -37,6 +38,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     most = found.most(TEXT)
     if raw.startswith(b"\xffWPC"):
         _text(wordperfect_text(raw, most), found)
+    elif is_wordperfect4(raw[:4_096]):
+        _text(wordperfect4_text(raw, most), found)
     elif raw.startswith((b"\x31\xbe\0\0\0\xab", b"\x32\xbe\0\0\0\xab")):
         end = (unpack("<I", raw, 14) or (0,))[0]
         # Paragraphs end with line breaks; 0x1F is a soft hyphen.

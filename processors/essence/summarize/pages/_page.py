@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from processors.essence.formats.text import decode, squeeze
+from processors.essence.formats.text import Decoded, identify, squeeze
 from processors.essence.summarize.pages._nesting import parsable
 
 MAX_TEXT = 2_048
 """Bytes of the main text that are kept."""
+DECLARATION = 2_048
+"""Bytes of the start of a page in which it may declare its charset; the standard asks for 1,024."""
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_XML = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*+=\s*+[\"']\s*+([A-Za-z0-9_:.-]{2,40})")
 WHOLE = 250_000
 """Maximum tags of a page whose text the parser returns in one call: each of them takes 100 bytes."""
 MARK = "\0"
@@ -62,14 +67,40 @@ _LEFT = _BLOCKS.union(numbers("html head tbody thead tfoot colgroup col"))
 """Elements that remain while the parser returns the text: blocks, and those without text beside them."""
 
 
-def parse(raw: bytes, charset: str = "") -> tuple[LexborHTMLParser, str]:
-    """Parse a page as far as possible; return the tree, and the reason if it is not all of the page, else ""."""
+class Parsed(NamedTuple):
+    """A parsed page."""
+
+    tree: LexborHTMLParser
+    cut: str
+    """Why it is not all of the page; "" if it is."""
+    encoding: str
+    """The encoding that the page was in, as `charsets.encoding` names it."""
+
+
+def parse(raw: bytes, charset: str = "") -> Parsed:
+    """Parse a page as far as possible. `charset`: as the source declares it, which counts before what the page declares."""
+    decoded = decoded_page(raw, charset)
     # In UTF-8, as the parser reads it: in some charsets the bytes of a tag do not look like one.
-    page, cut = parsable(decode(raw, charset).encode("utf-8", "ignore"))
+    page, cut = parsable(decoded.text.encode("utf-8", "ignore"))
     tree = LexborHTMLParser(page)
     if (b"<rt" in page or b"<RT" in page) and page.count(b"<rt") + page.count(b"<rp") <= READINGS:
         _remove_readings(tree)
-    return tree, cut
+    return Parsed(tree, cut, decoded.encoding)
+
+
+def decoded_page(raw: bytes, charset: str = "") -> Decoded:
+    """Return the text of a page, and its encoding. `charset`: as the source declares it, which counts before its declaration."""
+    return identify(raw, charset, _declared(raw[:DECLARATION]))
+
+
+def _declared(start: bytes) -> str:
+    """Return the charset that a page declares in a meta element or an XML declaration; "" for none (HTML, 13.2.3.2).
+
+    What can be read as ASCII so far is not in UTF-16, whatever it says.
+    """
+    meta = _CHARSET.search(start) or _XML.match(start)
+    label = meta[1].decode("ascii") if meta else ""
+    return "utf-8" if label.lower().startswith("utf-16") else label
 
 
 def _remove_readings(tree: LexborHTMLParser) -> None:

@@ -21,12 +21,13 @@ from selectolax.lexbor import LexborNode
 
 from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.robots_directives import AGENT, meta_directives
-from processors.essence.formats.text import decode, squeeze
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize._front_matter import MARKS, take_front_matter
 from processors.essence.summarize._text import is_url
 from processors.essence.summarize.pages._linked_data import MAX_DATA, LinkedData, read_linked_data
-from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
+from processors.essence.summarize.pages._page import MAX_TEXT, Page, decoded_page, numbers, parse
+from processors.essence.summarize.pages._query import encode_query
 from processors.essence.summarize.pages._targets import TARGETS, is_followed, relations
 from processors.urls import canonical
 
@@ -64,7 +65,6 @@ SEVERAL = frozenset(("keywords", "author"))
 MANY = 10
 """Values kept of such an attribute by default: pages about programs state a keyword for each function."""
 
-_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe embed object link html")
@@ -77,13 +77,14 @@ _DATA_TYPE = "application/ld+json"
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
-    meta = _CHARSET.search(raw[:2_048])
-    charset = facts.charset or (meta[1].decode("ascii") if meta else "")
+    charset, encoding = facts.charset, ""
     if raw[:6].lstrip(b"\xef\xbb\xbf\xff\xfe\0").startswith(MARKS):
-        raw, charset = take_front_matter(decode(raw, charset).replace("\r\n", "\n"), found).encode(), "utf-8"
-    tree, cut = parse(raw, charset)
+        text, encoding = decoded_page(raw, charset)
+        raw, charset = take_front_matter(text.replace("\r\n", "\n"), found).encode(), "utf-8"
+    tree, cut, parsed = parse(raw, charset)
     wanted = _WANTED_DATA if any(mark in tree.raw_html for mark in _DATA) else _WANTED
-    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=wanted), _About(facts, found)
+    page = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=wanted)
+    about = _About(facts, found, encoding or parsed)
     for tag, node in page.met:
         about.take(tag, node)
     if found.full and found.robots.noarchive:
@@ -103,8 +104,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 class _About:
     """Collects the metadata of a page from its elements, in order."""
 
-    def __init__(self, facts: Facts, found: Found) -> None:
+    def __init__(self, facts: Facts, found: Found, encoding: str) -> None:
         self.found = found
+        self.encoding = encoding
         self.own = self.base = facts.url.partition("#")[0]
         self.canonical = ""
         self.based = False
@@ -242,7 +244,7 @@ class _About:
 
     def _links(self) -> None:
         seen: dict[str, None] = {}
-        resolved = _resolver(self.base)
+        resolved = _resolver(self.base, self.encoding)
         for target, node in self.links.items():
             url = resolved(target)
             if not url or url in seen:
@@ -265,14 +267,14 @@ def _language(tag: str) -> str:
     return name if 2 <= len(name) <= 3 and name.isascii() and name.isalpha() else ""
 
 
-def _resolver(base: str) -> Callable[[str], str]:
+def _resolver(base: str, encoding: str = "utf-8") -> Callable[[str], str]:
     """Return a faster `resolve` for many references of one page: a folder is resolved once for all file names in it."""
     folders: dict[str, str] = {}
 
     def resolved(href: str) -> str:
         plain = _PLAIN.fullmatch(href)
         if plain is None:
-            return resolve(href, base)
+            return resolve(href, base, encoding)
         above, name = plain.groups()
         if (folder := folders.get(above)) is None:
             folder = folders[above] = resolve(f"{above}x", base)[:-1]
@@ -281,13 +283,16 @@ def _resolver(base: str) -> Callable[[str], str]:
     return resolved
 
 
-def resolve(href: str, base: str) -> str:
-    """Resolve a reference, without its fragment; "" if it has no target (a fragment alone, script, mail)."""
+def resolve(href: str, base: str, encoding: str = "utf-8") -> str:
+    """Resolve a reference, without its fragment; "" if it has no target (a fragment alone, script, mail).
+
+    `encoding`: of the page, in which the query is percent-encoded.
+    """
     href = href.strip().partition("#")[0]
     if not href or href.lower().startswith(NOWHERE):
         return ""
     try:
-        return ada_url.join_url(base, href)
+        return ada_url.join_url(base, href if href.isascii() else encode_query(href, encoding))
     except ValueError:
         return ""
 

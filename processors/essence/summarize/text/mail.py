@@ -14,7 +14,7 @@ from processors.essence.formats.container import UnnestError
 from processors.essence.formats.dates import utc
 from processors.essence.formats.encoded_words import words
 from processors.essence.formats.mail_header import FIELD, Header
-from processors.essence.formats.mime import Part, field, is_text, message
+from processors.essence.formats.mime import Part, declared_charset, field, is_text, message
 from processors.essence.formats.streams import exact
 from processors.essence.formats.text import decode
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
@@ -45,7 +45,7 @@ _QUOTE = re.compile(r"^[ \t]?[>|].*\n?", re.MULTILINE)
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title (the subject), author, to, cc, date, the ids of the message and of those that it answers, and partial-text."""
     head, parts = message(body)
-    charset = facts.charset
+    charset = facts.charset or declared_charset(head)
     _fields(head, charset, found)
     links: list[str] = []
     text, problem = _text(parts, charset, found, links)

@@ -54,6 +54,10 @@ class Opened:
         for code in codes:
             # Formats other than RAW are added, not set: they examine their stream when libarchive asks whether they support it.
             self.checked((c.set_format if code == c.RAW else c.add_format)(self._archive, code))
+            if code == c.LHA:
+                # Names in an unknown charset would end the archive (`lha.py`).
+                with c.utf8():
+                    c.set_option(self._archive, b"lha", b"hdrcharset", c.BYTES)
         if self._file:
             c.set_seek(self._archive, _SEEK)
         self.checked(c.open_with(self._archive, key, None, _READ, None))

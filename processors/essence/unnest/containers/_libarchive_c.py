@@ -39,6 +39,7 @@ set_format = _function("archive_read_set_format", c_int, Archive, c_int)
 add_format = _function("archive_read_support_format_by_code", c_int, Archive, c_int)
 add_filter = _function("archive_read_support_filter_by_code", c_int, Archive, c_int)
 filters = _function("archive_filter_count", c_int, Archive)
+set_option = _function("archive_read_set_option", c_int, Archive, c_char_p, c_char_p, c_char_p)
 set_seek = _function("archive_read_set_seek_callback", c_int, Archive, Seek)
 open_with = _function("archive_read_open", c_int, Archive, c_void_p, c_void_p, Callback, c_void_p)
 next_header = _function("archive_read_next_header", c_int, Archive, POINTER(c_void_p))
@@ -62,6 +63,12 @@ _libc.newlocale.restype = _libc.uselocale.restype = c_void_p
 _libc.newlocale.argtypes, _libc.uselocale.argtypes = (c_int, c_char_p, c_void_p), (c_void_p,)
 _UTF8 = _libc.newlocale(1, b"C.UTF-8", None)
 """The 1 is LC_CTYPE_MASK. None if the system lacks this locale: names are then in the charset of the process."""
+
+BYTES = b"ISO-8859-1"
+"""A charset of names in which every byte is the character of its number."""
+_libc.iconv_open.restype, _libc.iconv_open.argtypes = c_void_p, (c_char_p, c_char_p)
+_CONVERTERS = [_libc.iconv_open(b"UTF-8", charset) for charset in (BYTES, b"CP932", b"CP936", b"CP949", b"CP950", b"CP1252")]
+"""Kept open, so that the converters that libarchive uses stay loaded: a sandbox denies their files."""
 
 
 @contextmanager

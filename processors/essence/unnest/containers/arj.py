@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused, UnnestError
 from processors.essence.formats.streams import CHUNK, Slice, need
+from processors.essence.formats.zip_names import charset_of
 from processors.essence.unnest import Container
 from processors.essence.unnest.containers._lzh import LH7, Lzh
 
@@ -180,13 +181,15 @@ def _mtime(head: _Head) -> int:
 
 
 def _name(head: _Head) -> bytes:
-    """Return a name in UTF-8 with slashes; a name that is not UTF-8 is read in the DOS charset."""
-    raw = head.name if head.flags & SLASHES or head.system in UNIX else head.name.replace(b"\\", b"/")
+    """Return a name in UTF-8 with slashes; a name that is not UTF-8 is in the charset of the machine, which is guessed."""
     try:
-        raw.decode()
+        text = head.name.decode()
     except UnicodeDecodeError:
-        return raw if head.system in UNIX else raw.decode("cp437").encode()
-    return raw
+        if head.system in UNIX:
+            return head.name
+        # A backslash may be half a character: it is one only after decoding.
+        text = head.name.decode(charset_of([head.name]), "replace")
+    return (text if head.flags & SLASHES or head.system in UNIX else text.replace("\\", "/")).encode()
 
 
 def open_arj(body: Reader, budget: Budget) -> Iterator[Member]:

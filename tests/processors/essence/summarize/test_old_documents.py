@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from processors.essence.recognize import recognize
 from processors.essence.summarize import Found
 from processors.essence.summarize.office._wordperfect import LENGTHS_5, LENGTHS_6
 
@@ -144,3 +145,39 @@ def test_dvi_text_omits_driver_commands(summary: Callable[..., Found]) -> None:
     text = b"\xac" + b"\\Na\x7fu" + b"\x92\xff\xf0\0\0" + b"ve" + b"\x92\0\x05\0\0" + b"\xad\x80\xb2\xe8" + b"\xae\x0b" + b"\x8c"
     found = summary(b"lake.dvi", begin + special + fonts + text.replace(b"\xe8", b"\x80\xe8") + b"\xf8")
     assert found.text("partial-text") == "\u201cNa\xfcve \u0161\xe8\u03b1"
+
+
+FOUR = (
+    b"\xd0\x06\x3c\x0a\x4a\xd0" + b"\xc3\x00\x24\x10\xc3The manatee\x83\n\nA \x9cmanatee\x9d eats plants,\rand it sleeps"
+    b" un\xacder water.\n\tIt is na\xe1\x8b\xe1ve\xa0and\xe2\0\0\xff A footnote.\xe2 slow.\n"
+)
+
+
+@pytest.mark.parametrize("name", [b"LETTER", b"letter.wp", b"LETTER.DOC", b"report.wpd"])
+def test_text_of_wordperfect_4_is_read(name: bytes, summary: Make) -> None:
+    """A document of WordPerfect 4.2, which has no mark, is recognized by its functions; they are no text, but characters are."""
+    found = summary(name, FOUR)
+    assert found.text("partial-text") == "The manatee\nA manatee eats plants, and it sleeps under water.\nIt is naïve and slow."
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Été comme hiver, le lamantin a mangé des plantes près de la rivière; il a été observé.\n".encode("cp1252"),
+        "Die Größe der Übung hängt ab von den Wünschen der Schüler; süßer wäre größer, häßlich und äußerst öde.\n".encode("cp1252"),
+        "Привет, мир! Съешь же ещё этих мягких французских булок\n".encode("koi8-r") * 3,
+        "日本語の文章です。東京都は日本の首都です。 plain words of ASCII follow here\n".encode("euc-jp"),
+        "“Quoted” text of UTF-8 – naïve, ééé and so on with many words\n".encode(),
+    ],
+    ids=("French", "German", "Russian", "Japanese", "UTF-8"),
+)
+def test_text_with_letters_is_not_wordperfect(raw: bytes, summary: Make) -> None:
+    """Letters beyond ASCII are not functions of WordPerfect."""
+    assert recognize(b"LETTER", raw).type == "RawText"
+
+
+def test_broken_group_ends_the_text_of_wordperfect_4(summary: Make) -> None:
+    """A group without its end ends the text; what precedes it is kept."""
+    found = summary(b"LETTER", FOUR + b" and more words" * 400 + b"\xd0not the end of a group")
+    assert "and more words" in found.text("partial-text")
+    assert "not the end" not in found.text("partial-text")

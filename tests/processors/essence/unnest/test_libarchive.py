@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import locale
+import os
+import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,26 @@ def test_names_do_not_depend_on_the_locale(sample: str, read: Read, plain_locale
     found, problem = read(sample.partition("/")[0], (SAMPLES / sample).read_bytes())
     assert not problem
     assert "doc/T\u00fcrme.txt" in {f["name"] for f in found}
+
+
+@pytest.mark.parametrize("locale_", ["C", "C.UTF-8"])
+def test_names_in_lha_are_decoded_in_a_sealed_process(locale_: str) -> None:
+    """A process that can open no file any more decodes the names of LHA, whatever its locale is."""
+    name = "会議.txt".encode("cp932")
+    head = b"-lh0-" + struct.pack("<IIIBBB", 0, 0, 0x21, 0x20, 0, len(name)) + name + b"\0\0"
+    code = f"""
+import io, resource
+from processors.essence.formats import text
+from processors.essence.formats.container import Budget, UnnestLimits
+from processors.essence.unnest.containers.lha import open_lha
+text.preload()
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+data = {bytes([len(head), sum(head) & 0xFF]) + head + bytes(1)!r}
+print(*(ascii(member.name.decode()) for member in open_lha(io.BytesIO(data), Budget(UnnestLimits(), 1 << 20))))
+"""
+    environment = os.environ | {"LC_ALL": locale_}
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == (ascii("会議.txt") + "\n", "")
 
 
 @pytest.mark.parametrize(("plugin", "packed"), [("compress", "compress"), ("lz4", "lz4"), ("lzip", "lzip")])
