@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from processors.essence import listing, selection
 from processors.essence.fingerprint import rules_fingerprint
-from processors.essence.formats.mime import moment
+from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.streams import Digest
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from processors.essence.formats.mime import moment
+from processors.essence.formats.mail.mime import moment
 
 AGENT = "harvest"
 """Name of this user agent in lower case."""

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from processors.essence.formats.container import UnnestError
 from processors.essence.formats.line_buffer import Text
-from processors.essence.formats.mime import BODY, message
+from processors.essence.formats.mail.mime import BODY, message
 from processors.essence.formats.streams import exact
 from processors.essence.formats.text import decode, squeeze
 from processors.essence.formats.xml import MAX_PART

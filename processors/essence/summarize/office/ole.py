@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, filetime_to_iso
 from processors.essence.formats.line_buffer import Text
+from processors.essence.formats.mail.outlook_rtf import decompress_rtf
 from processors.essence.formats.office_encryption import decrypt_package
-from processors.essence.formats.outlook_rtf import decompress_rtf
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xls import Sheets
 from processors.essence.summarize._base import Facts, Found, Summarizer

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 from processors.essence.formats.container import UnnestError
 from processors.essence.formats.dates import utc
-from processors.essence.formats.encoded_words import words
-from processors.essence.formats.mail_header import FIELD, Header
-from processors.essence.formats.mime import Part, declared_charset, field, is_text, message
+from processors.essence.formats.mail.encoded_words import words
+from processors.essence.formats.mail.mail_header import FIELD, Header
+from processors.essence.formats.mail.mime import Part, declared_charset, field, is_text, message
 from processors.essence.formats.streams import exact
 from processors.essence.formats.text import decode
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 from processors.essence.formats.compound_file import filetime_to_iso, windows_charset
 from processors.essence.formats.container import Budget, Damaged, Member, Reader
 from processors.essence.formats.dates import utc
-from processors.essence.formats.outlook_rtf import decompress_rtf
+from processors.essence.formats.mail.outlook_rtf import decompress_rtf
 from processors.essence.formats.streams import CHUNK, Joined, seekable
 from processors.essence.unnest import Container
 

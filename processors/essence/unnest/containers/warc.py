@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader
 from processors.essence.formats.inflate import MAGIC, Inflate
-from processors.essence.formats.mail_header import Header
-from processors.essence.formats.mime import field, moment
+from processors.essence.formats.mail.mail_header import Header
+from processors.essence.formats.mail.mime import field, moment
 from processors.essence.formats.streams import CHUNK, Decoded, Joined, Slice, partly
 from processors.essence.unnest import Container
 

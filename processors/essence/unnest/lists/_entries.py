@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from processors.essence.formats.container import Member, Reader
-from processors.essence.formats.mail_header import Lines
+from processors.essence.formats.mail.mail_header import Lines
 
 MAX_ENTRY = 65_536
 """Maximum bytes of an entry that are kept."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader
-from processors.essence.formats.mime import is_text, message
+from processors.essence.formats.mail.mime import is_text, message
 from processors.essence.unnest import Container
 
 

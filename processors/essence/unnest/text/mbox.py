@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader, UnnestError
-from processors.essence.formats.mail_header import HEADER, Header, Lines
+from processors.essence.formats.mail.mail_header import HEADER, Header, Lines
 from processors.essence.formats.streams import CHUNK, Joined, exact
 from processors.essence.unnest import Container
 

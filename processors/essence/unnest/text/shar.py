@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader
-from processors.essence.formats.mail_header import Lines
+from processors.essence.formats.mail.mail_header import Lines
 from processors.essence.formats.streams import CHUNK
 from processors.essence.unnest import Container
 

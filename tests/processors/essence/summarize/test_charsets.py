@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from processors.essence.formats.charsets import encode
-from processors.essence.formats.mime import message
+from processors.essence.formats.mail.mime import message
 from processors.essence.formats.text import decode, identify
 from processors.essence.summarize import Found
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.formats.outlook_rtf import decompress_rtf as rich
+from processors.essence.formats.mail.outlook_rtf import decompress_rtf as rich
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
 from processors.essence.summarize.office._links import MONIKER, MONIKERS
 from tests.processors.essence.summarize.compound import atom, compound, record, word

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence.formats.container import Budget, Damaged, UnnestLimits
-from processors.essence.formats.encoded_words import words
 from processors.essence.formats.inflate import Inflate
-from processors.essence.formats.mail_header import Lines
-from processors.essence.formats.mime import field, message
+from processors.essence.formats.mail.encoded_words import words
+from processors.essence.formats.mail.mail_header import Lines
+from processors.essence.formats.mail.mime import field, message
 from processors.essence.formats.streams import Decoded, exact, partly
 from processors.essence.unnest import Container, plugins
 

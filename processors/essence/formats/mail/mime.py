@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from processors.essence.formats.container import Damaged, Reader, UnnestError
-from processors.essence.formats.encoded_words import NO_BASE64, decoded, unbase64, unuuencode, words
-from processors.essence.formats.mail_header import FIELD, Header, Lines, header
+from processors.essence.formats.mail.encoded_words import NO_BASE64, decoded, unbase64, unuuencode, words
+from processors.essence.formats.mail.mail_header import FIELD, Header, Lines, header
 from processors.essence.formats.text import decode
 
 PARAMETERS = 50

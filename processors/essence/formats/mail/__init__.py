@@ -1,0 +1,1 @@
+"""Formats of mail: header fields, MIME, encoded words, Outlook's compressed text."""
