@@ -1,8 +1,9 @@
 """The walk through one object: recognize, unwrap, unnest, select and summarize, down to the innermost member.
 
 Laws:
-- Each walk has one budget. A member that cannot be read gives a Rejected and an Unrecognized summary, and the walk goes on; when
-  the budget is exhausted, the walk ends with the same two records for every container that is still open.
+- Each walk has one budget. A member that cannot be read gives a Rejected and a summary with the attribute `reason`, and the walk
+  goes on; when the budget is exhausted, the walk ends with the same two records for every container that is still open.
+- The type and the media type of the last layer that was recognized stay in the summary of an object that is rejected.
 - Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
 - No exception that input can cause escapes; only requests to end the process do (KeyboardInterrupt, SystemExit).
 - The records and their order depend only on the object, the settings and the members to skip.
@@ -40,7 +41,7 @@ from processors.essence.member import (
     text,
 )
 from processors.essence.package_buffer import Gate
-from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
+from processors.essence.recognize import HEAD, Recognized, placed, recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
 from processors.essence.unnest import Container, Encoding, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
@@ -350,7 +351,6 @@ class Walk:
             return
         if state.reason:
             yield self.rejected(thing.path, state.reason, state.detail)
-            state.recognized = state.recognized._replace(type=UNRECOGNIZED, content_type="application/octet-stream")
             state.found.attributes["reason"] = [state.reason]
         state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
         yield self._summary(thing, digest, state)
