@@ -20,7 +20,7 @@ import msgspec
 
 from processors import identity
 from processors.essence import selection
-from processors.essence.formats.container import Budget, Damaged, Exhausted, Member, Reader, UnnestError
+from processors.essence.formats.container import Budget, Damaged, Empty, Exhausted, Member, Reader, UnnestError
 from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from processors.essence.member import (
     BEHIND,
@@ -43,7 +43,7 @@ from processors.essence.member import (
 from processors.essence.package_buffer import Gate
 from processors.essence.recognize import HEAD, Recognized, placed, recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
-from processors.essence.unnest import Container, Encoding, stripped, unnesters
+from processors.essence.unnest import Container, Encoding, members, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
 
 MAX_URL = 2_000
@@ -232,12 +232,13 @@ class Walk:
         listing.tell(state.found, document=unnester.summarized)
         room.tell(state.found)
         if problem:
-            self.damage = self.damage or reason(problem)
+            # An empty archive is read to its end: nothing that it may have had before is kept.
+            self.damage = self.damage or ("" if isinstance(problem, Empty) else reason(problem))
             raise problem
 
     def _listed(self, unnester: Container, reader: Reader, room: Room) -> Iterator[Member]:
         """Yield the members within the limit of a list. Raises Damaged at the end if some were not opened."""
-        for member in unnester.open(reader, self.budget):
+        for member in members(unnester, reader, self.budget):
             if not room.full():
                 yield member
         if self.given_up:

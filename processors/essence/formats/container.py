@@ -29,6 +29,10 @@ class Refused(UnnestError):  # noqa: N818 - the same
     """The bytes are sound, but not to be opened: encrypted, or of a method that is not known."""
 
 
+class Empty(Refused):
+    """A container without members: it is empty, or all of them are lost."""
+
+
 class Exhausted(UnnestError):  # noqa: N818 - the same
     """The budget of the root object is spent: the walk ends here."""
 

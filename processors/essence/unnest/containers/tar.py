@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader
-from processors.essence.formats.streams import Slice, exact, need, skip
+from processors.essence.formats.streams import Failing, Slice, exact, need, skip
 from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _tar_header as header
 from processors.essence.unnest.containers._tar_header import BLOCK, Header, Segments, Sparse
@@ -49,6 +49,8 @@ class _Tar:
         self._name: bytes | None = None
         self._target: bytes | None = None
         self._problem = ""
+        self._begun = False
+        """Whether anything but zeros was read."""
         self._padding = 0
         """Bytes between a body and the next header."""
 
@@ -81,13 +83,21 @@ class _Tar:
             if len(block) < padding:
                 raise Damaged("truncated: a body ends early")
             block = block[padding:]
-            if block == ZERO:
+            if block == ZERO and (self._begun or not (block := self._leading())):
                 return None
+            self._begun = True
             if len(block) < BLOCK:
                 raise Damaged(self._problem or "truncated: the end of the archive is missing")
             if header.checked(block):
                 return block
             self._note("damaged header: its checksum fails")
+
+    def _leading(self) -> bytes:
+        """Return the first block behind zeros at the start of the file; b"" if nothing else is in it."""
+        block = ZERO
+        while block == ZERO:
+            block = exact(self._body, BLOCK)
+        return block if block.strip(b"\0") else b""
 
     def _pass(self, size: int) -> None:
         skip(self._body, size + -size % BLOCK, "a body ends early")
@@ -157,7 +167,7 @@ class _Tar:
                 reader, size = self._content(head, said, body, segments)
             except Damaged as error:
                 self._note(error.reason)
-                reader = _Broken(error)
+                reader = Failing(error)
         return Member(
             name=name,
             kind=kind,
@@ -181,16 +191,6 @@ class _Tar:
         if segments is None:
             return body, body.left
         return Sparse(body, segments, size), size
-
-
-class _Broken:
-    """A body that cannot be read."""
-
-    def __init__(self, error: Damaged) -> None:
-        self._error = error
-
-    def read(self, size: int, /) -> bytes:
-        raise self._error
 
 
 def open_tar(body: Reader, budget: Budget) -> Iterator[Member]:
