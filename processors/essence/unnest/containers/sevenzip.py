@@ -30,7 +30,7 @@ def open_sevenzip(body: Reader, budget: Budget) -> Iterator[Member]:
 
 
 def _lost(file: BinaryIO) -> str:
-    """Return the reason why an archive has no directory, or ""; its start header states where it is (7zFormat.txt, "SignatureHeader")."""
+    """Return why an archive has no directory, or ""; the start header states its place (7zFormat.txt, "SignatureHeader")."""
     start, size = file.read(START.size), file.seek(0, 2)
     file.seek(0)
     if len(start) < START.size:
