@@ -10,7 +10,7 @@ MemberKind = Literal["file", "folder", "symlink", "hardlink", "device"]
 MAX_REASON = 200
 FEW = 10_000
 HOLES = 1 << 30
-"""Bytes of holes in the sparse files of an object that are read."""
+"""Bytes of holes in the sparse files of an object that are read; no more than `UnnestLimits.bytes`."""
 SPARSE = 32
 """Bytes of an object for each of its members, where they are many: 60,000 that are empty take 6 bytes each, and 4 kB of the log."""
 
@@ -67,7 +67,7 @@ class Budget:
         self.entries = self._members = min(limits.entries, max(FEW, size // SPARSE))
         self.names = limits.names
         self.given = 0
-        self._holes = HOLES
+        self._holes = min(HOLES, limits.bytes)
         grown = max(size * limits.ratio, limits.ratio_from)
         self.bytes, self._which = min((limits.bytes, "bytes"), (grown, "ratio"))
 

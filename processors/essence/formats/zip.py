@@ -31,6 +31,8 @@ MEMORY = 96 << 20
 """Bytes that an LZMA dictionary may take."""
 MAX_TARGET = 4096
 """Bytes of a symbolic link's target, as Linux has it (PATH_MAX)."""
+SPANNING = (directory.DESCRIPTOR, b"PK00")
+"""Marks before the first header of an archive in several parts, and of one that became a single one (8.5.3, 8.5.4)."""
 SPANNED = "part 1 of a multi-volume archive: the parts after it are missing"
 DESCRIPTOR_SIZES = (12, 16, 20, 24)
 
@@ -187,7 +189,7 @@ def _salvaged(file: BinaryIO) -> Iterator[Member]:
     """What local headers tell, from the start of the file for as long as they hold. Raises Damaged."""
     # A file that was torn has the members, by name, that it had before.
     file.seek(0)
-    at = len(directory.DESCRIPTOR) if file.read(8) == directory.DESCRIPTOR + directory.LOCAL else 0
+    at = 4 if file.read(8) in {mark + directory.LOCAL for mark in SPANNING} else 0
     charset = charset_of(_in_doubt(file, at))
     while True:
         entry, start = directory.local(file, at, charset)

@@ -78,9 +78,9 @@ def _at(file: BinaryIO, at: int, size: int) -> bytes:
     return data
 
 
-def find(file: BinaryIO) -> Directory:
-    """Find the directory by the record at the end. Raises Damaged."""
-    end = _end(file)
+def find(file: BinaryIO, behind: int = MAX_BEHIND) -> Directory:
+    """Find the directory by the record at the end, with at most `behind` bytes of other data after it. Raises Damaged."""
+    end = _end(file, behind)
     disk, _, _, count, size, start = struct.unpack_from("<4H2I", _at(file, end, END_SIZE), 4)
     if end >= LOCATOR_SIZE and (locator := _at(file, end - LOCATOR_SIZE, LOCATOR_SIZE)).startswith(LOCATOR64):
         end64 = end - LOCATOR_SIZE - END64_SIZE
@@ -97,7 +97,7 @@ def find(file: BinaryIO) -> Directory:
     return Directory(end - size, size, count, 0 if 0 < disk < MAX_DISK else end - size - start, disk if disk < MAX_DISK else 0)
 
 
-def _end(file: BinaryIO) -> int:
+def _end(file: BinaryIO, behind: int) -> int:
     """Find the end record, also where other bytes follow it. Raises Damaged."""
     length = file.seek(0, 2)
     tail_at = max(0, length - END_SIZE - MAX_COMMENT)
@@ -108,16 +108,16 @@ def _end(file: BinaryIO) -> int:
         end = tail.rfind(END, 0, end)
     if end >= 0:
         return tail_at + end
-    for at in _ends(file, length):
+    for at in _ends(file, length, behind):
         if _directs(file, at):
             return at
     raise Damaged("truncated: the directory is missing")
 
 
-def _ends(file: BinaryIO, length: int) -> Iterator[int]:
-    """Yield where the signature of an end record is, the last first, within MAX_BEHIND bytes of the end; MAX_ENDS at most."""
+def _ends(file: BinaryIO, length: int, searched: int) -> Iterator[int]:
+    """Yield where the signature of an end record is, the last first, within some bytes of the end; MAX_ENDS at most."""
     left, behind, end = MAX_ENDS, b"", length
-    while end > max(0, length - MAX_BEHIND):
+    while end > max(0, length - searched):
         start = max(0, end - STEP)
         data = _at(file, start, end - start) + behind
         at = data.rfind(END)

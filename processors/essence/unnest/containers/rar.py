@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused, UnnestError
-from processors.essence.formats.streams import CHUNK, Failing
+from processors.essence.formats.streams import CHUNK, Failing, sought
 from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
+from processors.essence.unnest.containers._appended import behind, find_appended
 from processors.essence.unnest.containers._rar_headers import Head, Headers
 
 
@@ -92,7 +93,11 @@ def _behind(found: Sequence[Head], given: Counter[bytes]) -> list[Head]:
 
 def open_rar(body: Reader, budget: Budget) -> Iterator[Member]:
     """Yield the members of an archive. Raises UnnestError."""
-    return _Rar(body).members(budget)
+    file = sought(body)
+    place = find_appended(file) if file and file.read(4) != b"Rar!" else None
+    if file:
+        file.seek(0)
+    yield from _Rar(behind(file, place.at) if file and place and place.kind == "Rar" else body).members(budget)
 
 
 UNNESTER = Container(("Rar",), open_rar)

@@ -15,6 +15,7 @@ from processors.essence.formats.streams import seekable
 from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
+from processors.essence.unnest.containers._appended import behind, find_appended
 
 MAGIC = b"7z\xbc\xaf\x27\x1c"
 START = struct.Struct("<6s2xIQQ4x")
@@ -24,9 +25,12 @@ START = struct.Struct("<6s2xIQQ4x")
 def open_sevenzip(body: Reader, budget: Budget) -> Iterator[Member]:
     """Yield the members of an archive. Raises UnnestError."""
     with seekable(body, budget.limits, damaged=True) as file:
-        if lost := _lost(file):
+        place = find_appended(file) if file.read(len(MAGIC)) != MAGIC else None
+        archive = behind(file, place.at if place and place.kind == "SevenZip" else 0)
+        archive.seek(0)
+        if lost := _lost(archive):
             raise Damaged(lost)
-        yield from libarchive.members(file, budget, c.SEVENZIP)
+        yield from libarchive.members(archive, budget, c.SEVENZIP)
 
 
 def _lost(file: BinaryIO) -> str:
