@@ -180,6 +180,39 @@ def test_first_part_of_a_7z_says_how_much_is_missing(read: Read) -> None:
     assert "later part" in read("sevenzip", data[60:])[1]
 
 
+@pytest.mark.parametrize(("flags", "lost"), [(1, "the parts before it"), (2, "the parts after it")])
+def test_part_of_a_set_of_cabinets_says_which_part_it_is(flags: int, lost: str, read: Read) -> None:
+    """A cabinet of a set names its files, and says which part it is and what is missing."""
+    data = bytearray((SAMPLES / "cabinet" / "stored.cab").read_bytes())
+    names = {f["name"] for f in read("cabinet", bytes(data))[0]}
+    data[30:32], data[34:36] = struct.pack("<H", flags), struct.pack("<H", 2)
+    at = 36
+    data[at:at] = b"next.cab\0Disk 2\0"
+    for place in (16, 8, 36 + 16):
+        data[place : place + 4] = struct.pack("<I", int.from_bytes(data[place : place + 4], "little") + 16)
+    for forward in (False, True):
+        found, problem = read("cabinet", bytes(data), forward=forward)
+        assert problem == f"part 3 of a multi-volume archive: {lost} are missing"
+        assert names == {f["name"] for f in found}
+
+
+def test_names_of_lha_in_utf16_headers_are_read(read: Read) -> None:
+    """Names and folders in the UTF-16 headers 0x44 and 0x45 of LHA are read, whatever the name in the plain header is."""
+    fields = [b"\x44" + "T\u00fcrme.txt".encode("utf-16-le"), b"\x45" + "\u65e5\u672c\uffff".encode("utf-16-le")]
+    data, sum16 = b"words", 0
+    for byte in data:
+        sum16 ^= byte
+        for _ in range(8):
+            sum16 = sum16 >> 1 ^ 0xA001 if sum16 & 1 else sum16 >> 1
+    sizes = [len(field) + 2 for field in fields]
+    more = b"".join(field + struct.pack("<H", size) for field, size in zip(fields, [*sizes[1:], 0], strict=True))
+    head = b"-lh0-" + struct.pack("<II", len(data) + len(more), len(data)) + b"\0\0\x21\x1d\x20\1\5a.txt"
+    head += struct.pack("<H", sum16) + b"M" + struct.pack("<H", sizes[0])
+    found, problem = read("lha", bytes((len(head), sum(head) & 0xFF)) + head + more + data + b"\0")
+    assert problem == ""
+    assert [(f["name"], f["text"]) for f in found] == [("\u65e5\u672c/T\u00fcrme.txt", "words")]
+
+
 # ---- bytes before and behind -----------------------------------------------------------------------------------------
 
 
