@@ -5,8 +5,8 @@ This is the only entry point for runners, which call it in a sandboxed child pro
 Laws:
 - Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
   `count` is the number of its summaries. Partial: some container or encoding could not be read to its end (law 3).
-- A path with a Rejected has an Unrecognized summary with the attribute `reason`, and vice versa;
-  only a folder's listing, which has no summary, is rejected without one.
+- A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only a folder's
+  listing, which has no summary, is rejected without one.
 - The same object, settings and members to skip give the same records in the same order.
 """
 

@@ -1,8 +1,9 @@
 """The walk through one object: recognize, unwrap, unnest, select and summarize, down to the innermost member.
 
 Laws:
-- Each walk has one budget. A member that cannot be read gives a Rejected and an Unrecognized summary, and the walk goes on; when
-  the budget is exhausted, the walk ends with the same two records for every container that is still open.
+- Each walk has one budget. A member that cannot be read gives a Rejected and a summary with the attribute `reason`, and the walk
+  goes on; when the budget is exhausted, the walk ends with the same two records for every container that is still open.
+- The type and the media type of the last layer that was recognized stay in the summary of an object that is rejected.
 - Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
 - No exception that input can cause escapes; only requests to end the process do (KeyboardInterrupt, SystemExit).
 - What the header X-Robots-Tag forbids is obeyed for every type, and for all members of an object (`formats/robots_directives.py`):
@@ -21,7 +22,7 @@ import msgspec
 
 from processors import identity
 from processors.essence import selection
-from processors.essence.formats.container import Budget, Damaged, Exhausted, Member, Reader, UnnestError
+from processors.essence.formats.container import Budget, Damaged, Empty, Exhausted, Member, Reader, UnnestError
 from processors.essence.formats.robots_directives import header_directives
 from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from processors.essence.member import (
@@ -43,9 +44,9 @@ from processors.essence.member import (
     text,
 )
 from processors.essence.package_buffer import Gate
-from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
+from processors.essence.recognize import HEAD, Recognized, placed, recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
-from processors.essence.unnest import Container, Encoding, stripped, unnesters
+from processors.essence.unnest import Container, Encoding, members, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
 
 MAX_URL = 2_000
@@ -238,12 +239,13 @@ class Walk:
         listing.tell(state.found, document=unnester.summarized)
         room.tell(state.found)
         if problem:
-            self.damage = self.damage or reason(problem)
+            # An empty archive is read to its end: nothing that it may have had before is kept.
+            self.damage = self.damage or ("" if isinstance(problem, Empty) else reason(problem))
             raise problem
 
     def _listed(self, unnester: Container, reader: Reader, room: Room) -> Iterator[Member]:
         """Yield the members within the limit of a list. Raises Damaged at the end if some were not opened."""
-        for member in unnester.open(reader, self.budget):
+        for member in members(unnester, reader, self.budget):
             if not room.full():
                 yield member
         if self.given_up:
@@ -358,7 +360,6 @@ class Walk:
         self._restrict(state.found)
         if state.reason:
             yield self.rejected(thing.path, state.reason, state.detail)
-            state.recognized = state.recognized._replace(type=UNRECOGNIZED, content_type="application/octet-stream")
             state.found.attributes["reason"] = [state.reason]
         state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
         yield self._summary(thing, digest, state)

@@ -273,7 +273,7 @@ class StandaloneSummarize:
         elif isinstance(record, CrawlEvent):
             told.left += [record.reason] * max(1, len(record.links))
         elif self._json:
-            told.add(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}).encode() + b"\n")
+            told.add(line(_shown(record)).encode() + b"\n")
         else:
             told.add(dumps([to_template(record)]))
 
@@ -289,6 +289,12 @@ def grouped(files: Iterable[T]) -> Iterator[list[T]]:
     while some := list(islice(left, min(MOST, 1 + given // MOST))):
         given += len(some)
         yield some
+
+
+def _shown(record: Summary) -> dict[str, object]:
+    """Return a summary as the JSON object of one line."""
+    named = {"url": record.url, "type": record.type, "content-type": record.content_type}
+    return {**named, "attributes": dict(record.attributes)}
 
 
 def _plain(entry: os.DirEntry[bytes]) -> bool:

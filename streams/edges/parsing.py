@@ -5,8 +5,8 @@ by itself, since a frame ends each. Large objects travel alone, as an open file.
 
 Laws:
 - If one object crashes, times out or runs out of memory, the records of its neighbours stay, or are produced again; the member in
-  progress is skipped, and the object is tried again. Essence itself records the outcome (law 8): a rejection and an Unrecognized
-  summary.
+  progress is skipped, and the object is tried again. Essence itself records the outcome (law 8): a rejection and a summary
+  with the reason.
 - An object that fails even when it is not opened, whose body is missing or damaged, or that is not a record, becomes a dead letter.
   The frontier is informed of a lost body, so that the next run fetches it again.
 - One object has `SandboxLimits.whole` seconds of children, over all tries. Members that hold a child until the deadline are

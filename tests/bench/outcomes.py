@@ -3,7 +3,7 @@
 Outcomes of a path that `find` lists:
 - summarized: the compacted topic `summaries` has a summary of its URL, and there is no current rejection of it;
 - refused: a `refused` event of the topic `crawl` names it, or a folder above it, with the rule;
-- rejected: there is a current rejection of it. Its Unrecognized summary is not counted again.
+- rejected: there is a current rejection of it. Its summary is not counted again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Outcomes(NamedTuple):
     strangers: list[str]
     """Objects that have a summary but no path."""
     unlike: list[str]
-    """Objects rejected in essence without an Unrecognized summary that has the reason, or the reverse."""
+    """Objects rejected in essence without a summary that has the reason, or the reverse."""
 
     @property
     def wrong(self) -> list[str]:
@@ -72,7 +72,7 @@ def _summaries(store: Store) -> dict[str, bool]:
     latest: dict[str, bool | None] = {}
     for record in records(store, "summaries"):
         if isinstance(record, Summary) and not record.path:
-            latest[record.url] = record.type == "Unrecognized" and "reason" in record.attributes
+            latest[record.url] = "reason" in record.attributes
         elif isinstance(record, Removed):
             latest[record.url] = None
     return {url: rejected for url, rejected in latest.items() if rejected is not None}

@@ -9,6 +9,8 @@ import msgspec
 MemberKind = Literal["file", "folder", "symlink", "hardlink", "device"]
 MAX_REASON = 200
 FEW = 10_000
+HOLES = 1 << 30
+"""Bytes of holes in the sparse files of an object that are read; no more than `UnnestLimits.bytes`."""
 SPARSE = 32
 """Bytes of an object for each of its members, where they are many: 60,000 that are empty take 6 bytes each, and 4 kB of the log."""
 
@@ -27,6 +29,10 @@ class Damaged(UnnestError):  # noqa: N818 - it says what the file is
 
 class Refused(UnnestError):  # noqa: N818 - the same
     """The bytes are sound, but not to be opened: encrypted, or of a method that is not known."""
+
+
+class Empty(Refused):
+    """A container without members: it is empty, or all of them are lost."""
 
 
 class Exhausted(UnnestError):  # noqa: N818 - the same
@@ -61,6 +67,7 @@ class Budget:
         self.entries = self._members = min(limits.entries, max(FEW, size // SPARSE))
         self.names = limits.names
         self.given = 0
+        self._holes = min(HOLES, limits.bytes)
         grown = max(size * limits.ratio, limits.ratio_from)
         self.bytes, self._which = min((limits.bytes, "bytes"), (grown, "ratio"))
 
@@ -71,6 +78,14 @@ class Budget:
             if self._which == "ratio":
                 raise Exhausted(f"gives more than {self.limits.ratio} times its own size")
             raise Exhausted(f"gives more than {self.limits.bytes} bytes")
+
+    def allow(self, size: int) -> bool:
+        """Allow bytes beyond the limits, for holes of sparse files; return False, and allow none, for more than HOLES in all."""
+        if size > self._holes:
+            return False
+        self._holes -= size
+        self.bytes += size
+        return True
 
     def enter(self, name: bytes) -> None:
         """Count a member. Raises Exhausted."""

@@ -81,6 +81,16 @@ class Slice:
             pass
 
 
+class Failing:
+    """A body of which nothing can be read, for a known reason."""
+
+    def __init__(self, error: UnnestError) -> None:
+        self._error = error
+
+    def read(self, size: int, /) -> bytes:
+        raise self._error
+
+
 class Joined:
     """Bytes that were read ahead, then the rest of their stream."""
 

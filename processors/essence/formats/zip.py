@@ -2,6 +2,7 @@
 
 - Entries that share bytes make a bomb that no nesting is needed for (D. Fifield, "A better zip bomb", 2019): such an
   archive is refused as a whole, before anything is read of it.
+- Bytes before the archive and behind it are no damage: the end record is searched, and offsets count from where the archive is.
 - Where the directory is missing or damaged, the local headers are followed from the start for as long as they hold, and
   the damage is told at the end.
 - Every length and checksum is held against what came out.
@@ -20,7 +21,7 @@ from typing import BinaryIO
 from processors.essence.formats import zip_directory as directory
 from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader, Refused, UnnestError
 from processors.essence.formats.inflate import Inflate
-from processors.essence.formats.streams import CHUNK, Decoded, Decoder, Slice, exact, need, seekable
+from processors.essence.formats.streams import CHUNK, Decoded, Decoder, Failing, Slice, exact, need, seekable
 from processors.essence.formats.zip_directory import Entry
 from processors.essence.formats.zip_names import charset_of
 from processors.essence.formats.zstandard import Frame
@@ -30,6 +31,9 @@ MEMORY = 96 << 20
 """Bytes that an LZMA dictionary may take."""
 MAX_TARGET = 4096
 """Bytes of a symbolic link's target, as Linux has it (PATH_MAX)."""
+SPANNING = (directory.DESCRIPTOR, b"PK00")
+"""Marks before the first header of an archive in several parts, and of one that became a single one (8.5.3, 8.5.4)."""
+SPANNED = "part 1 of a multi-volume archive: the parts after it are missing"
 DESCRIPTOR_SIZES = (12, 16, 20, 24)
 
 
@@ -184,8 +188,9 @@ class _Measured:
 def _salvaged(file: BinaryIO) -> Iterator[Member]:
     """What local headers tell, from the start of the file for as long as they hold. Raises Damaged."""
     # A file that was torn has the members, by name, that it had before.
-    charset = charset_of(_in_doubt(file))
-    at = 0
+    file.seek(0)
+    at = 4 if file.read(8) in {mark + directory.LOCAL for mark in SPANNING} else 0
+    charset = charset_of(_in_doubt(file, at))
     while True:
         entry, start = directory.local(file, at, charset)
         if _tells_length(entry):
@@ -199,9 +204,14 @@ def _salvaged(file: BinaryIO) -> Iterator[Member]:
             at = body.next()
 
 
-def _in_doubt(file: BinaryIO) -> Iterator[bytes]:
+def _spanned(file: BinaryIO) -> bool:
+    """Whether this is the first part of an archive in several (8.5.3)."""
+    file.seek(0)
+    return file.read(len(directory.DESCRIPTOR)) == directory.DESCRIPTOR
+
+
+def _in_doubt(file: BinaryIO, at: int) -> Iterator[bytes]:
     """Names in local headers that do not say their charset, as far as each header tells where the next one is."""
-    at = 0
     for _ in range(directory.NAMES):
         try:
             entry, start = directory.local(file, at, "")
@@ -234,11 +244,23 @@ def _descriptor(file: BinaryIO, at: int) -> int:
     return DESCRIPTOR_SIZES[0]
 
 
+def _last_part(file: BinaryIO, found: directory.Directory) -> Iterator[Member]:
+    """Yield the members of an archive in several parts, of which this is the last. Raises Damaged at the end."""
+    lost = Damaged(f"part {found.disk + 1} of a multi-volume archive: the parts before it are missing")
+    for entry in directory.entries(file, found):
+        member = _member(file, entry) if entry.disk == found.disk else _member(file, entry._replace(attributes=0))
+        yield member if entry.disk == found.disk else member._replace(body=member.body and Failing(lost))
+    raise lost
+
+
 def open_zip(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of a zip, in the order of its directory. Raises Damaged, Refused, Exhausted."""
     with seekable(body, budget.limits, damaged=True) as file:
         try:
             found = directory.find(file)
+            if found.disk:
+                yield from _last_part(file, found)
+                return
             charset = directory.check(file, found, budget)
         except Damaged as damage:
             if damage.reason.startswith("entries overlap"):
@@ -246,7 +268,7 @@ def open_zip(body: Reader, budget: Budget) -> Iterator[Member]:
             try:
                 yield from _salvaged(file)
             except Damaged:
-                raise damage from None
+                raise damage if not _spanned(file) else Damaged(SPANNED) from None
             return
         for entry in directory.entries(file, found, charset):
             yield _member(file, entry)

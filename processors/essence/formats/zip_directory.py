@@ -20,7 +20,9 @@ LOCAL = b"PK\x03\x04"
 DESCRIPTOR = b"PK\x07\x08"
 END_SIZE, LOCATOR_SIZE, END64_SIZE, CENTRAL_SIZE, LOCAL_SIZE = 22, 20, 56, 46, 30
 MAX_COMMENT = 0xFFFF
-MAX32 = 0xFFFF_FFFF
+MAX32, MAX_DISK = 0xFFFF_FFFF, 0xFFFF
+MAX_BEHIND, STEP, MAX_ENDS = 16 << 20, 1 << 20, 1_000
+"""Bytes behind an archive, and signatures of end records in them, that are searched; bytes for each step."""
 
 ENCRYPTED, DESCRIBED, UTF8 = 1, 1 << 3, 1 << 11
 """Flags: encrypted; sizes follow the data; the name is UTF-8."""
@@ -50,6 +52,8 @@ class Entry(NamedTuple):
     attributes: int = 0
     owner: str = ""
     group: str = ""
+    disk: int = 0
+    """Number of the part that it begins in."""
 
 
 class Directory(NamedTuple):
@@ -60,6 +64,8 @@ class Directory(NamedTuple):
     members: int
     shift: int
     """What must be added to stated offsets: the length of what stands before the archive."""
+    disk: int = 0
+    """Number of the part, from 0, of an archive in several parts (8.5), of which this is the last."""
 
 
 def _at(file: BinaryIO, at: int, size: int) -> bytes:
@@ -72,19 +78,10 @@ def _at(file: BinaryIO, at: int, size: int) -> bytes:
     return data
 
 
-def find(file: BinaryIO) -> Directory:
-    """Find the directory by the record at the end. Raises Damaged."""
-    length = file.seek(0, 2)
-    tail_at = max(0, length - END_SIZE - MAX_COMMENT)
-    tail = _at(file, tail_at, length - tail_at)
-    end = tail.rfind(END)
-    # The comment may hold the signature: the record whose comment reaches exactly to the end is the right one.
-    while end >= 0 and (end + END_SIZE > len(tail) or end + END_SIZE + struct.unpack_from("<H", tail, end + 20)[0] != len(tail)):
-        end = tail.rfind(END, 0, end)
-    if end < 0:
-        raise Damaged("truncated: the directory is missing")
-    count, size, start = struct.unpack_from("<HII", tail, end + 10)
-    end += tail_at
+def find(file: BinaryIO, behind: int = MAX_BEHIND) -> Directory:
+    """Find the directory by the record at the end, with at most `behind` bytes of other data after it. Raises Damaged."""
+    end = _end(file, behind)
+    disk, _, _, count, size, start = struct.unpack_from("<4H2I", _at(file, end, END_SIZE), 4)
     if end >= LOCATOR_SIZE and (locator := _at(file, end - LOCATOR_SIZE, LOCATOR_SIZE)).startswith(LOCATOR64):
         end64 = end - LOCATOR_SIZE - END64_SIZE
         stated = struct.unpack_from("<Q", locator, 8)[0]
@@ -96,7 +93,53 @@ def find(file: BinaryIO) -> Directory:
         end = end64
     if size > end or start > end - size:
         raise Damaged("damaged directory: it does not fit into the file")
-    return Directory(end - size, size, count, end - size - start)
+    # What is stated of an archive in several parts counts from the start of the part that it is in.
+    return Directory(end - size, size, count, 0 if 0 < disk < MAX_DISK else end - size - start, disk if disk < MAX_DISK else 0)
+
+
+def _end(file: BinaryIO, behind: int) -> int:
+    """Find the end record, also where other bytes follow it. Raises Damaged."""
+    length = file.seek(0, 2)
+    tail_at = max(0, length - END_SIZE - MAX_COMMENT)
+    tail = _at(file, tail_at, length - tail_at)
+    end = tail.rfind(END)
+    # The comment may hold the signature: the record whose comment reaches exactly to the end is the right one.
+    while end >= 0 and (end + END_SIZE > len(tail) or end + END_SIZE + struct.unpack_from("<H", tail, end + 20)[0] != len(tail)):
+        end = tail.rfind(END, 0, end)
+    if end >= 0:
+        return tail_at + end
+    for at in _ends(file, length, behind):
+        if _directs(file, at):
+            return at
+    raise Damaged("truncated: the directory is missing")
+
+
+def _ends(file: BinaryIO, length: int, searched: int) -> Iterator[int]:
+    """Yield where the signature of an end record is, the last first, within some bytes of the end; MAX_ENDS at most."""
+    left, behind, end = MAX_ENDS, b"", length
+    while end > max(0, length - searched):
+        start = max(0, end - STEP)
+        data = _at(file, start, end - start) + behind
+        at = data.rfind(END)
+        while at >= 0 and left:
+            yield start + at
+            left, at = left - 1, data.rfind(END, 0, at)
+        behind, end = data[: len(END) - 1], start
+
+
+def _directs(file: BinaryIO, end: int) -> bool:
+    """Whether a directory lies right before an end record."""
+    file.seek(max(0, end - LOCATOR_SIZE))
+    data = file.read(min(end, LOCATOR_SIZE) + END_SIZE)
+    head = data[min(end, LOCATOR_SIZE) :]
+    if len(head) < END_SIZE:
+        return False
+    if data.startswith(LOCATOR64):
+        return True
+    count, size, start = struct.unpack_from("<HII", head, 10)
+    if not count or start + size > end:
+        return bool(not count and not size and end == start)
+    return _at(file, end - size, len(CENTRAL)) == CENTRAL
 
 
 def _wide(extra: bytes, sizes: list[int]) -> list[int]:
@@ -177,15 +220,14 @@ def entries(file: BinaryIO, directory: Directory, charset: str = "") -> Iterator
         head = _at(file, at, CENTRAL_SIZE)
         if at + CENTRAL_SIZE > end or not head.startswith(CENTRAL):
             raise Damaged("damaged directory: an entry is missing")
-        made, _, flags, method, time, date, crc, packed, size, named, extended, comment, _, _, attributes, offset = struct.unpack(
-            "<4x6HIIIHHHHHII", head
-        )
+        made, _, flags, method, time, date, crc, packed, size, *fields = struct.unpack("<4x6HIIIHHHHHII", head)
+        named, extended, comment, disk, _, attributes, offset = fields
         rest = _at(file, at + CENTRAL_SIZE, named + extended)
         extra = extras(rest[named:])
         size, packed, offset = _wide(extra.get(1, b""), [size, packed, offset])
         name = _name(rest[:named], flags, made >> 8, extra, charset)
         shifted, when = offset + directory.shift, _mtime(date, time, extra)
-        yield Entry(name, flags, method, crc, packed, size, shifted, when, made >> 8, attributes, *_ids(extra))
+        yield Entry(name, flags, method, crc, packed, size, shifted, when, made >> 8, attributes, *_ids(extra), disk)
         at += CENTRAL_SIZE + named + extended + comment
 
 

@@ -8,7 +8,8 @@ r"""Recognition: the type of a file, by tests in rising cost until the first sur
 Laws:
 - The rules are data (`types.toml`, preceded by those of an operator: `processors/essence/extensions.py`); where several types claim
   a file, the one with the longest signature wins, else the first.
-- A name or a stated type never wins over content that contradicts it: every claim is checked against the first bytes.
+- A name or a stated type never wins over content that contradicts it: every claim is checked against the first bytes. Unknown
+  binary content does not contradict the name of an archive that need not begin at its first byte (zip, 7z, RAR).
 - Names of copies and templates (`x.c.orig`, `x.rs.in`) are also tried without that suffix.
 - Where several types share a suffix, a mark in the content decides before the order of the file does (`claims`); a text that reads
   as prose is not program source, whatever its suffix is (`tutor.es`).
@@ -57,6 +58,11 @@ _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
 _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
 _DELIVERED = re.compile(r"\d{9,11}\.(?:m\d+p\d+|\d+_\d+)")
 """Start of the name of a message in a Maildir. The name ends with that of a host (`mail.example.org`), which is not a suffix."""
+
+
+_ARCHIVE = re.compile(r"[^.]\.(?:(zip|7z|rar)(?:\.\d{3})?|z\d\d)\Z")
+ARCHIVES = {"zip": "Zip", "7z": "SevenZip", "rar": "Rar"}
+"""Archives that need not begin at the first byte, by suffix; each may be followed by the number of a part."""
 
 
 class Recognized(NamedTuple):
@@ -327,4 +333,12 @@ def recognize(name: bytes, head: bytes, stated: str = "", told: str = "") -> Rec
             return _matching(rules, rules.finer.get(kind, ()), head[:PEEK]) or Recognized(kind, nearer, evidence)
     if not head:
         return Recognized(UNRECOGNIZED, "inode/x-empty", "content")
-    return _by_content(rules, head, text)
+    found = _by_content(rules, head, text)
+    return _named_archive(rules, name) or found if found.type == UNRECOGNIZED and not text else found
+
+
+def _named_archive(rules: Table, name: bytes) -> Recognized | None:
+    """Return the type of an archive by its name: its signature may be behind padding, or in another part of the archive."""
+    match = _ARCHIVE.search(name.decode("latin-1").lower())
+    kind = ARCHIVES.get((match[1] or "zip") if match else "", "")
+    return Recognized(kind, rules.rules[kind].media, "name") if kind in rules.rules else None

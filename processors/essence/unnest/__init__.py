@@ -6,6 +6,7 @@ Laws:
 - Formats count nothing: the reader of a member's body charges it to the one `Budget` of the root object.
 - Memory is bounded by constants, never by a number that the input states.
 - A damaged file yields the members that can be read, and then raises Damaged. No other exception is meant to escape.
+- A container that yields no member has a reason, always: its own, or Empty.
 
 A plug-in is a module of a sub-package whose name does not begin with an underscore and that defines `UNNESTER`. Plug-ins are
 found by listing the sub-packages. Their golden samples are in tests/samples/unnest.
@@ -19,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.formats.container import Budget, Empty, Member, Reader
 
 
 class Container(NamedTuple):
@@ -73,6 +74,16 @@ def unnesters() -> Mapping[str, Unnester]:
             if found.setdefault(kind, plugin) is not plugin:
                 raise ValueError(f"processors.essence.unnest.{name}: {kind} has an unnester already")
     return found
+
+
+def members(container: Container, reader: Reader, budget: Budget) -> Iterator[Member]:
+    """Yield the members of a container. Raises UnnestError: Empty if there is none, unless the container is also a document."""
+    given = container.summarized
+    for member in container.open(reader, budget):
+        given = True
+        yield member
+    if not given:
+        raise Empty("no members: the archive is empty")
 
 
 def stripped(name: bytes, encoding: Encoding) -> bytes:

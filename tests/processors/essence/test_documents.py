@@ -103,7 +103,7 @@ def test_damaged_document_keeps_attributes_and_members(run: Run) -> None:
     found = summaries(records)
     assert list(found) == ["word/embeddings/table.csv", ""]
     assert found["word/embeddings/table.csv"].type == "CSV"
-    assert (found[""].type, found[""].attributes["title"]) == ("Unrecognized", ("Boats of the lower river",))
+    assert (found[""].type, found[""].attributes["title"]) == ("OfficeDocument", ("Boats of the lower river",))
     assert isinstance(records[-1], Partial)
 
 

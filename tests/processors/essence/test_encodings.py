@@ -91,7 +91,7 @@ def test_truncated_compressed_text_keeps_readable_words(plugin: str, run: Run) -
     assert isinstance(summary, Summary)
     assert str(summary.attributes["partial-text"][0]).startswith("The first quillwort.")
     assert isinstance(rejected, Rejected)
-    assert summary.type == "Unrecognized"
+    assert (summary.type, summary.content_type) == ("RawText", "text/plain")
     assert summary.attributes["reason"] == (rejected.reason,)
     assert rejected.reason
     assert isinstance(end, Partial)

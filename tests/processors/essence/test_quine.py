@@ -71,7 +71,7 @@ def test_gzip_quine_ends_at_depth_limit(itself: bytes, run: Run) -> None:
     assert isinstance(rejected, Rejected)
     assert isinstance(summary, Summary)
     assert isinstance(end, Partial)
-    assert (rejected.reason, summary.type) == ("nested more than 16 deep", "Unrecognized")
+    assert (rejected.reason, summary.type) == ("nested more than 16 deep", "GNUCompressed")
 
 
 def test_members_beside_quine_are_read(itself: bytes, run: Run, tar: Pack) -> None:
@@ -79,7 +79,7 @@ def test_members_beside_quine_are_read(itself: bytes, run: Run, tar: Pack) -> No
     records = run(tar([("a.txt", b"words\n"), ("q.gz", itself), ("b.txt", b"words\n")]), "file:///d/x.tar")
     assert {r.path: r.type for r in records if isinstance(r, Summary)} == {
         "a.txt": "RawText",
-        "q.gz": "Unrecognized",
+        "q.gz": "GNUCompressed",
         "b.txt": "RawText",
         "": "Tar",
     }

@@ -217,7 +217,7 @@ def test_rejection_is_listed_until_success_or_deletion(harvest: Any, tmp_path: P
     assert [(line["stage"], line["url"]) for line in listed] == [("essence", f"file://{folder}/{n}.tar.gz") for n in "ab"]
     assert listed[0]["reason"] in harvest("rejected", "list").stdout
     assert listed[0]["reason"] in harvest("rejected", "show", folder / "a.tar.gz").stdout
-    assert [h["type"] for h in harvest.lines("search", f"url:file://{folder}/a.tar.gz")] == ["Unrecognized"]
+    assert [h["type"] for h in harvest.lines("search", f"url:file://{folder}/a.tar.gz")] == ["GNUCompressed"]
     harvest("gather", folder)
     assert len(harvest.lines("rejected", "list")) == 2
     said = harvest("rejected", "retry", "--all").stderr
@@ -294,7 +294,7 @@ def test_summarize_gives_the_summaries_of_gather(
     (tree / "big.zip").write_bytes(nested({"x.txt": b"one\n", "noise": bytes(range(256)) * 400}))
     (tree / ".DS_Store").write_text("not selected")
     lines = harvest.lines("summarize", tree)
-    assert all(set(line) == {"url", "type", "attributes"} for line in lines)
+    assert all(set(line) == {"url", "type", "content-type", "attributes"} for line in lines)
     assert not (tmp_path / "harvest-data").exists()
     records = [to_record(template) for template in parse(harvest("summarize", tree, "--jobs", 2).stdout.encode())]
     assert [record.url for record in records] == [line["url"] for line in lines]
@@ -312,7 +312,8 @@ def test_summarize_reports_missing_and_damaged_files(harvest: Any, tree: Path) -
     assert result.stderr == "harvest: missing: No such file or directory\n"
     (tree / "bad.gz").write_bytes(b"\x1f\x8b\x08\x00 this is no gzip")
     result = harvest("summarize", tree / "bad.gz", "--json")
-    assert json.loads(result.stdout)["type"] == "Unrecognized"
+    found = json.loads(result.stdout)
+    assert (found["type"], found["content-type"]) == ("GNUCompressed", "application/gzip")
     assert f"harvest: file://{tree}/bad.gz: " in result.stderr
 
 

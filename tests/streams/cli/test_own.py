@@ -99,7 +99,7 @@ def test_program_summarizes_or_rejects(harvest: Any, put: Put, kitchen: Path) ->
     (folder / "recipe.sh").chmod(0o755)
     found = {line["url"].rpartition("/")[2]: line for line in harvest.lines("summarize", kitchen)}
     assert found["cake.recipe"]["attributes"]["first"] == ["flour"]
-    assert found["soup"]["type"] == "Unrecognized"
+    assert found["soup"]["type"] == "Recipe"
     assert found["soup"]["attributes"]["reason"] == ["Recipe: recipe.sh: it ended with 1: no carrots"]
 
 

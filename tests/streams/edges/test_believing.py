@@ -326,7 +326,7 @@ def test_members_before_the_failure_keep_their_summaries() -> None:
     asked = (obj, None, EssenceSettings(gatherer="g"), {"b.txt": "timed out (deadline)"}, lambda _: None, "b.txt")
     records, ended = list(essence(*asked)), list(essence(*asked, {"b.txt": "timed out (deadline)"}))
     before = [("a.txt", "RawText"), ("b.txt", "Unrecognized")]
-    behind = [("c.txt", "Unrecognized"), ("d.txt", "Unrecognized"), ("", "Unrecognized")]
+    behind = [("c.txt", "Unrecognized"), ("d.txt", "Unrecognized"), ("", "Zip")]
     why = "given up: timed out (deadline)"
     assert [(r.path, r.type) for r in records if isinstance(r, Summary)] == before + behind
     rejected = [(r.path, r.reason) for r in records if isinstance(r, Rejected)]

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
 from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader, Refused, UnnestError
-from processors.essence.formats.streams import CHUNK, sought
+from processors.essence.formats.streams import CHUNK, Failing, sought
 from processors.essence.unnest.containers import _libarchive_c as c
 
 MAX_BAD = 100
@@ -227,6 +227,7 @@ def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
     """
     opened, bad = Opened(body, codes), 0
     problem: UnnestError | None = None
+    given = 0
     while bad < MAX_BAD:
         with c.utf8():
             result, entry = opened.header()
@@ -238,10 +239,32 @@ def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
             bad = MAX_BAD if result == c.FATAL else bad + 1
             continue
         member, data = _member(entry, opened)
+        given += 1
         yield member
         _drain(data, budget)
+    if problem and codes == (c.SEVENZIP,):
+        yield from _unread(body, codes, given, problem)
     if problem:
         raise problem
+
+
+def _unread(body: Reader, codes: tuple[int, ...], given: int, problem: UnnestError) -> Iterator[Member]:
+    """Yield the members behind a fatal error by their headers; reading any of them raises `problem`.
+
+    Only for formats whose headers are read without decoding the bodies between them: nothing is decoded that is not charged.
+    """
+    if not (given and (file := sought(body))):
+        return
+    file.seek(0)
+    opened = Opened(body, codes)
+    for at in count():
+        with c.utf8():
+            result, entry = opened.header()
+        if result not in {c.OK, c.WARN}:
+            return
+        if at >= given:
+            member, _ = _member(entry, opened)
+            yield member._replace(body=member.body and Failing(problem))
 
 
 def _drain(data: Data, budget: Budget) -> None:

@@ -2,17 +2,20 @@
 
 A header with a wrong checksum is damage: the following blocks are searched for the next valid header, and the damage is raised at
 the end. The same holds for an archive without its end mark of zeros: how much it has lost is unknown.
+
+A hard link has the content of its target, where that is available (`_tar_links`). Holes of sparse files are no expansion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader
-from processors.essence.formats.streams import Slice, exact, need, skip
+from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader, Refused
+from processors.essence.formats.streams import Failing, Slice, exact, need, skip
 from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _tar_header as header
 from processors.essence.unnest.containers._tar_header import BLOCK, Header, Segments, Sparse
+from processors.essence.unnest.containers._tar_links import Links
 
 ZERO = bytes(BLOCK)
 MAX_EXTENDED = 1 << 20
@@ -42,13 +45,17 @@ Records = Sequence[tuple[bytes, bytes]]
 class _Tar:
     """Reads one tar; holds the values of its extended headers so far, and the damage found."""
 
-    def __init__(self, body: Reader) -> None:
+    def __init__(self, body: Reader, budget: Budget | None = None) -> None:
         self._body = body
+        self._budget = budget
+        self._links = Links(body)
         self._globals: dict[bytes, bytes] = {}
         self._local: Records = ()
         self._name: bytes | None = None
         self._target: bytes | None = None
         self._problem = ""
+        self._begun = False
+        """Whether anything but zeros was read."""
         self._padding = 0
         """Bytes between a body and the next header."""
 
@@ -81,13 +88,21 @@ class _Tar:
             if len(block) < padding:
                 raise Damaged("truncated: a body ends early")
             block = block[padding:]
-            if block == ZERO:
+            if block == ZERO and (self._begun or not (block := self._leading())):
                 return None
+            self._begun = True
             if len(block) < BLOCK:
                 raise Damaged(self._problem or "truncated: the end of the archive is missing")
             if header.checked(block):
                 return block
             self._note("damaged header: its checksum fails")
+
+    def _leading(self) -> bytes:
+        """Return the first block behind zeros at the start of the file; b"" if nothing else is in it."""
+        block = ZERO
+        while block == ZERO:
+            block = exact(self._body, BLOCK)
+        return block if block.strip(b"\0") else b""
 
     def _pass(self, size: int) -> None:
         skip(self._body, size + -size % BLOCK, "a body ends early")
@@ -128,9 +143,11 @@ class _Tar:
         if head.kind == b"S":
             segments = header.more_segments(self._body, head.sparse) if head.extended else head.sparse
         body = Slice(self._body, size)
-        yield self._described(head, said, body, segments)
+        member = self._described(head, said, body, segments)
+        yield member
         if body.left:
             body.drain()
+        self._links.passed(member.name, member.body, member.size)
         # Read together with the next header: a read of its own costs as much as a small body.
         self._padding = -size % BLOCK
 
@@ -155,9 +172,12 @@ class _Tar:
         if kind == "file":
             try:
                 reader, size = self._content(head, said, body, segments)
+                reader = self._links.passing(name, body) if reader is body else reader
             except Damaged as error:
                 self._note(error.reason)
-                reader = _Broken(error)
+                reader = Failing(error)
+        elif kind == "hardlink" and (content := self._links.linked(name, target)):
+            reader, size = content
         return Member(
             name=name,
             kind=kind,
@@ -180,22 +200,15 @@ class _Tar:
             segments = header.pax_segments(self._local)
         if segments is None:
             return body, body.left
+        holes = size - sum(length for _, length in segments)
+        if self._budget and holes > 0 and not self._budget.allow(holes):
+            return Failing(Refused(f"a sparse file with {holes} bytes of holes")), size
         return Sparse(body, segments, size), size
-
-
-class _Broken:
-    """A body that cannot be read."""
-
-    def __init__(self, error: Damaged) -> None:
-        self._error = error
-
-    def read(self, size: int, /) -> bytes:
-        raise self._error
 
 
 def open_tar(body: Reader, budget: Budget) -> Iterator[Member]:
     """Yield the members of a tar. Raises Damaged at the end if any damage was found."""
-    return _Tar(body).members()
+    return _Tar(body, budget).members()
 
 
 UNNESTER = Container(("Tar",), open_tar)

@@ -147,13 +147,13 @@ def test_zip_with_invalid_sizes_and_properties_is_damaged(read: Read) -> None:
 
 
 def test_nothing_is_read_after_fatal_error(read: Read) -> None:
-    """A cabinet whose first data block is invalid ends there: its other members are not read."""
+    """A cabinet whose first data block is invalid ends there: its other members are listed with the reason, and not read."""
     data = bytearray((SAMPLES / "cabinet" / "stored.cab").read_bytes())
     at = int.from_bytes(data[36:40], "little")
     data[at + 4 : at + 8] = b"\xff\xff\0\0"
     found, problem = read("cabinet", bytes(data))
-    assert [f["name"] for f in found] == ["doc/a.txt"]
-    assert found[0]["error"] == problem == "Invalid CFDATA"
+    assert [f["name"] for f in found] == [f["name"] for f in read("cabinet", (SAMPLES / "cabinet" / "stored.cab").read_bytes())[0]]
+    assert {f["error"] for f in found} == {problem} == {"Invalid CFDATA"}
 
 
 def test_stream_failure_is_the_reported_reason(read: Read) -> None:
