@@ -26,7 +26,9 @@ from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.outcomes import doubts, failures
 from streams.embedded.watching import Watch
+from streams.fetch.answers import ALLOW
 from streams.store import LockedError, Store
+from streams.store.data_folder import gatherer
 from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
@@ -75,10 +77,10 @@ def settle(settings: Settings, *, fetching: bool = False) -> bool:
         return False
 
 
-async def _settle(settings: Settings, *, fetching: bool) -> bool:
+async def _settle(settings: Settings, *, fetching: bool, waiting: bool = True) -> bool:
     with Store(settings.data, readonly=True) as store:
         waits = runs.under_way(store)
-    if waits:
+    if waiting and waits:
         note("the change is stored; the next run applies it")
         return False
     async with Embedded(settings.data, embedded_settings(settings), note, fetching=fetching) as runner:
@@ -150,11 +152,13 @@ class Gathering:
             return store is not None and runs.is_emptied(store, topology_of(self.settings))
 
     def _empty(self) -> int:
-        """Remove the objects of removed roots, when none is left; return the exit code."""
-        if not asyncio.run(_settle(self.settings, fetching=True)):
+        """Read what is left in the log, without a root to gather: removals of former roots, or imports; return the exit code."""
+        with Store(self.settings.data, readonly=True) as store:
+            named = bool(gatherer(store))
+        if not asyncio.run(_settle(self.settings, fetching=True, waiting=named)):
             note("stopped; run again to go on")
             return INTERRUPTED
-        note("no roots are left: all their objects are removed")
+        note("no roots are left: all their objects are removed" if named else "what was imported has been read; there is no root")
         return 0
 
     def _known(self, depth: int | None, urls: int | None) -> list[Root]:
@@ -191,7 +195,7 @@ class Gathering:
                 note(doubt.line + (hint if doubt.example == doubt.root else ""))
             for root, reason in failed:
                 if root not in {doubt.root for doubt in doubted}:
-                    note(f"{root}: {reason}{hint}")
+                    note(f"{root}: {reason}{'' if ALLOW in reason else hint}")
             upkeep.upkeep(runner, self.settings.retention)
         return int(bool(failed or doubted))
 

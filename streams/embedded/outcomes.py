@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from processors.frontier.rows import Table
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
+from processors.schemes import is_listing, scheme_of
 from schemas.codec import decode
 from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root
 from streams.store import Store
@@ -22,9 +23,14 @@ def known(store: Store, url: str) -> UrlState | None:
 
 
 def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
-    """Return the roots that were not fetched, as (URL, reason)."""
-    found = ((root.url, _failure(store, root.url)) for root in roots)
-    return [(url, reason) for url, reason in found if reason]
+    """Return the roots that were not fetched, as (URL, reason); not those whose removal was accepted, and made."""
+    found = ((root, _failure(store, root.url)) for root in roots)
+    return [(root.url, reason) for root, reason in found if reason and not (root.accept and _is_gone(store, root.url))]
+
+
+def _is_gone(store: Store, url: str) -> bool:
+    row = known(store, url)
+    return row is None or row.state == "gone"
 
 
 class Doubt(NamedTuple):
@@ -43,27 +49,38 @@ class Doubt(NamedTuple):
 
 
 def doubts(store: Store) -> list[Doubt]:
-    """Return the removals in doubt, by root. An object below a missing folder is not counted: its folder is."""
+    """Return the removals in doubt, by root, with all that is below a missing folder."""
+    held = {row.url: row.roots for row in _rows(store) if row.held}
+    if not held:
+        return []
     found: dict[str, list[str]] = {}
+    for row in _rows(store):
+        if row.state != "gone" and (row.url in held or any(above in held for above in _above(row.url))):
+            for root in row.roots:
+                found.setdefault(root, []).append(row.url)
+    return [Doubt(root, len(urls), min(urls)) for root, urls in sorted(found.items())]
+
+
+def _rows(store: Store) -> Iterator[UrlState]:
     for partition in range(store.topics()["crawl"]):
         rows = store.rows("frontier", partition)
-        for _, _, row in Table(rows).all() if rows is not None else ():
-            if row.held:
-                for root in row.roots:
-                    found.setdefault(root, []).append(row.url)
-    return [Doubt(root, len(urls), min(urls)) for root, urls in sorted(found.items())]
+        yield from (row for _, _, row in Table(rows).all()) if rows is not None else ()
+
+
+def _above(url: str) -> Iterator[str]:
+    """Yield the URLs of the folders above a file or folder of this machine, from the inside outwards."""
+    while is_listing(url) or scheme_of(url).listings:
+        above = url.rstrip("/").rpartition("/")[0] + "/"
+        if len(above) >= len(url) or above.endswith("//"):
+            return
+        yield above
+        url = above
 
 
 def doubted_above(store: Store, url: str) -> str:
     """Return the URL itself, or that of a folder above it, if its removal is in doubt; "" if none is."""
-    while True:
-        row = known(store, url)
-        if row is not None and row.held:
-            return url
-        above = url.rstrip("/").rpartition("/")[0] + "/"
-        if len(above) >= len(url) or above.endswith("//"):
-            return ""
-        url = above
+    found = ((each, known(store, each)) for each in (url, *_above(url)))
+    return next((each for each, row in found if row is not None and row.held), "")
 
 
 def _failure(store: Store, url: str) -> str:

@@ -73,8 +73,8 @@ def under_way(store: Store) -> bool:
 
 
 def is_emptied(store: Store, drawn: Topology) -> bool:
-    """Return whether no root is left while objects of removed roots are still to be removed."""
-    return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags(drawn))
+    """Return whether there is no root while records are still to be read: of removed roots, or imported ones."""
+    return not roots(store) and any(one.lag for one in StoreLog(store).lags(drawn))
 
 
 def begin(runner: Embedded, asked: Sequence[Root]) -> StartedRun:

@@ -30,6 +30,9 @@ from schemas.records import (
 )
 from streams.fetch.settings import LONGEST_WAIT
 
+ALLOW = "local targets have to be allowed (--allow, fetch.allow)"
+"""Advice in the reason of an address that is refused."""
+
 
 class StoreError(OSError):
     """The blob store, or the spool in front of it, failed: not an outcome of an object, but a reason to end the run."""

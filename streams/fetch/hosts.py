@@ -21,7 +21,7 @@ from processors.urls import canonical, guard
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Lookup
 from streams.fetch.adapters.web import REDIRECTS, Web
-from streams.fetch.answers import Answers, FetchError
+from streams.fetch.answers import ALLOW, Answers, FetchError
 from streams.fetch.decode import Decoding
 from streams.fetch.pace import Pace
 from streams.fetch.settings import FetchSettings
@@ -105,9 +105,7 @@ class Hosts:
             raise FetchError(f"cannot resolve {name}: no address", retryable=True)
         for address in found:
             if why := guard(address, self._settings.networks):
-                raise FetchError(
-                    f"{name} is not to be dialled: {why}; local targets have to be allowed (--allow, fetch.allow)", retryable=False
-                )
+                raise FetchError(f"{name} is not to be dialled: {why}; {ALLOW}", retryable=False)
         return found
 
     async def _robots(self, host: str, addresses: Sequence[str]) -> tuple[str, bytes]:

@@ -103,7 +103,18 @@ def _missing(found: Settings, broker: str, error: str) -> str:
     fill = f"harvest worker index.{broker} fills it" if found.kafka.brokers else "gather something first"
     if not found.index.url and not found.data.is_dir():
         return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
+    if not found.kafka.brokers and not _has_topic(found, broker):
+        return f"the Broker {broker} has no topic yet: harvest run, or the next harvest gather, makes it and its index"
     return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: {rebuild_command(broker)}"
+
+
+def _has_topic(found: Settings, broker: str) -> bool:
+    """Return whether the data folder has the Broker's topic, or no topics at all: then it holds an index alone."""
+    from streams.store.data_folder import known
+    from streams.topology.flow import archive
+
+    with known(found.data) as store:
+        return store is None or archive(broker).name in store.topics()
 
 
 def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:

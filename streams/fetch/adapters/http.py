@@ -10,7 +10,7 @@ from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.chain import Chain, Redirect
 from streams.fetch.adapters.web import Web
-from streams.fetch.answers import Answers
+from streams.fetch.answers import ALLOW, Answers
 from streams.fetch.hosts import Hosts, lookup
 
 
@@ -30,7 +30,7 @@ class Http:
         """Return the records that answer a request, after waiting for its slots. Raises FetchError, StoreError, TooLongError."""
         tools, patience = self._tools, self._tools.settings.patience
         if request.address and (why := guard(request.address, tools.settings.networks)):
-            return Answers(request, tools.clock()).refused(why)
+            return Answers(request, tools.clock()).refused(f"{why}; {ALLOW}")
         async with tools.pace.host(request.host, request.pause / 1000, patience):
             address = request.address or (await self._hosts.addresses(request.host))[0]
             return await self._exchange(request, address)

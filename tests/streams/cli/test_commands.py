@@ -410,3 +410,24 @@ def test_too_large_limit_is_a_usage_error(harvest: Any, gathered: Path) -> None:
         assert "a limit is at most" in harvest("gather", gathered, option, 10**30, code=2).stderr
         assert "a limit is at most" in harvest("gather", option, 10**30, code=2).stderr
         assert "a limit is at most" in harvest("roots", "add", gathered, option, 10**30, code=2).stderr
+
+
+def test_import_without_roots_is_read_by_gather(harvest: Any, gathered: Path, tmp_path: Path) -> None:
+    """`gather` without roots reads what was imported into a new data folder."""
+    harvest("export", "summaries", "s.avro")
+    harvest("import", "s.avro", "--data", "fresh")
+    assert "what was imported has been read" in harvest("gather", "--data", "fresh").stderr
+    assert len(harvest.lines("search", "*", "--copies", "--data", "fresh")) == len(harvest.lines("search", "*", "--copies"))
+
+
+def test_index_folder_survives_a_refused_command(harvest: Any, gathered: Path) -> None:
+    """A folder that holds an index alone can be made again after a command that needs a data folder was refused there."""
+    harvest("replay", "--to", "out", "--quiet")
+    harvest("gather", gathered, "--data", "out", code=1)
+    harvest("replay", "--to", "out", "--quiet")
+
+
+def test_new_broker_is_made_by_the_next_run(harvest: Any, gathered: Path) -> None:
+    """A search in a Broker that no run has made yet says that the next one makes it."""
+    Path("harvest.toml").write_text("[brokers.fresh]\n")
+    assert "the next harvest gather, makes it" in harvest("search", "*", "--broker", "fresh", code=1).stderr
