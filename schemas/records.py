@@ -32,6 +32,8 @@ MOVED = "moved"
 """Reason of a URL that is gone because its server redirects elsewhere."""
 DOUBT = "removal in doubt"
 """Begins the reason of a removal that is held: see `processors/frontier/doubt.py`."""
+REPLACED = ("a folder now", "not a folder")
+"""Reasons of a URL that is gone because its path names another kind of object now."""
 LOST = "its body is not in the blob store"
 """Reason of an object that could not be summarized because its body was lost: it must be fetched again."""
 

@@ -128,7 +128,8 @@ class DiscoveryHandlers(DoubtHandlers):
         if known.moved:
             yield from self.revive(host, digest, known, self.known_root(known))
         elif is_described_by_listing(known) or known.state != "ok":
-            self.table.put(host, digest, known)
+            # What cannot be fetched now is fetched in full once it can.
+            self.table.put(host, digest, known.but(whole=not is_described_by_listing(known)))
         else:
             # Removing the root and queuing the request is one write: a crash between two writes would lose the request.
             yield from self.ask(host, digest, known.but(whole=True), self.known_root(known))
@@ -213,7 +214,7 @@ class DiscoveryHandlers(DoubtHandlers):
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
         if news:
-            known = known.but(roots=(*known.roots, root.url), depth=min(known.depth, depth))
+            known = known.but(roots=(root.url, *known.roots), depth=min(known.depth, depth))
             self.table.put(host, digest, known)
             self.table.count(root.url, 1)
         listed_with = is_described_by_listing(known)

@@ -9,6 +9,7 @@ Laws:
 - Held are: a root that was fetched before and is missing; the children of an empty root, of an empty folder that had many objects,
   and of a folder that is now another one or on another device; and whatever would make a root lose more than a share of its objects
   in one run.
+- What is another kind of object now (a file instead of a folder) is no doubt: its place can be read.
 - A doubt is settled by the return of the object, by a run that accepts removals (`Root.accept`), or by the time-to-live.
 - The objects of a root are counted in each partition: on Kafka a share is that of the partition which has the folder.
 """
@@ -19,8 +20,9 @@ from collections.abc import Iterator, Sequence
 
 from processors.frontier.requests import Output, RequestScheduler
 from processors.frontier.state import Losses, UrlState
-from schemas.records import DOUBT, CrawlEvent, Link, Rejected, Root
+from schemas.records import DOUBT, REPLACED, CrawlEvent, Link, Rejected, Root
 
+EXPIRED = "missing for its time-to-live"
 ALL = 1 << 40
 """Losses of a root that is missing itself: more than any share."""
 Vanished = Sequence[tuple[bytes, UrlState]]
@@ -79,7 +81,7 @@ class DoubtHandlers(RequestScheduler):
         since = known.missing or self.now
         until = since + self.known_root(known).ttl * 1000
         if self.now > until:
-            yield from self.end(host, digest, known, "expired", "missing for its time-to-live")
+            yield from self.end(host, digest, known, "expired", EXPIRED)
         else:
             self.refused.setdefault((host, f"{DOUBT}: {reason}", event.url), []).append(Link(url=known.url, kind=known.kind))
             self.table.schedule(host, digest, known.but(missing=since, held=True), until + 1)
@@ -95,7 +97,7 @@ class DoubtHandlers(RequestScheduler):
         root = self.known_root(known)
         if known.depth and not known.lasts and not self.accepts(root):
             yield from self._wait_for_listing(event, digest, known)
-        elif known.confirmed and not self.accepts(root) and self._is_doubted(known, root):
+        elif known.confirmed and event.reason not in REPLACED and not self.accepts(root) and self._is_doubted(known, root):
             yield from self._hold_page(event, digest, known, root)
         else:
             yield from self.remove_missing(event, digest, known)
@@ -104,7 +106,7 @@ class DoubtHandlers(RequestScheduler):
         since = known.missing or self.now
         until = since + self.known_root(known).ttl * 1000
         if self.now > until:
-            yield from self.end(event.host, digest, known, "expired", "missing for its time-to-live")
+            yield from self.end(event.host, digest, known, "expired", EXPIRED)
         else:
             self.table.schedule(event.host, digest, known.but(state="failed", missing=since), until + 1)
 
@@ -116,10 +118,15 @@ class DoubtHandlers(RequestScheduler):
         return True
 
     def _hold_page(self, event: CrawlEvent, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
-        held = known.but(state="failed", missing=known.missing or self.now, held=True)
+        since = known.missing or self.now
+        until = since + root.ttl * 1000
+        if self.now > until:
+            yield from self.end(event.host, digest, known, "expired", EXPIRED)
+            return
         if not known.depth:
             yield self.report_doubt(known.url, event.version, event.reason)
-        yield from self.keep_or_expire(event.host, digest, held)
+        held = known.but(state="failed", missing=since, held=True)
+        self.table.schedule(event.host, digest, held, min(until + 1, self.now + root.refresh * 1000))
 
     def remove_missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Remove a URL: its row is only marked, and deleted once no redelivery can concern it."""

@@ -328,3 +328,16 @@ def test_setting_switches_doubts_off(harvest: Any, share: Path, monkeypatch: pyt
     monkeypatch.setenv("HARVEST_FRONTIER_DOUBT", "false")
     harvest("gather", share, "--quiet")
     assert not found(harvest, "quillwort")
+
+
+def test_file_that_becomes_a_folder_is_no_doubt(harvest: Any, tmp_path: Path) -> None:
+    """A root that names a folder instead of a file now is removed as a file: its place can be read."""
+    root = tmp_path / "thing"
+    root.write_text("The quillwort.\n")
+    harvest("gather", root, "--quiet")
+    root.unlink()
+    root.mkdir()
+    (root / "z.txt").write_text("Another quillwort.\n")
+    harvest("gather", root, "--quiet")
+    assert "removal in doubt" not in harvest("gather", code=1).stderr
+    assert [hit["url"] for hit in found(harvest, "quillwort")] == [f"file://{root}/z.txt"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from schemas.records import DOUBT, CrawlEvent
+from schemas.records import DOUBT, CrawlEvent, Root
 from streams.simulator import Simulator, rejections
 from tests.streams.topology.worlds import SITE, TOP, Make, Seeded, check, frontier, gather, oracle, summaries
 
@@ -180,3 +180,40 @@ def test_folder_on_another_device_is_doubted(make_simulator: Make, world: World,
     gather(simulator, "r4", seeded, roots=(TOP,))
     check(simulator, before)
     assert held(simulator) == {TOP + "share/0/2"}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_inner_root_removed_in_doubt(make_simulator: Make, world: World, seeded: Seeded, together: bool) -> None:
+    """An inner root that is removed while its folder is missing costs nothing that the outer root reaches."""
+    furnish(world)
+    world.write("other", b"not in the folder")
+    inner = SHARE + "0/"
+    simulator = make_simulator(world, 1, random.Random(4))
+    gather(simulator, "r1", seeded, roots=(TOP, inner) if together else (TOP,))
+    gather(simulator, "r2", seeded, roots=(TOP, inner))
+    before = oracle(world)
+    gone = remove(world, "share/0/")
+    gather(simulator, "r3", seeded, roots=(TOP, inner))
+    check(simulator, before)
+    ended = seeded(Root(url=inner, run="r4"), simulator.now, owner=True, kind="unseeded")
+    simulator.broadcast("crawl", lambda _: ended)
+    simulator.run()
+    world.files |= gone
+    gather(simulator, "r5", seeded, roots=(TOP,))
+    check(simulator, before)
+    assert not held(simulator)
+
+
+def test_missing_root_lasts_for_its_time_to_live(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """A missing root is kept for its time-to-live since it was first missing, however long ago it was fetched; then it expires."""
+    furnish(world, 1, 3)
+    simulator = make_simulator(world, 1, random.Random(6))
+    gather(simulator, "r1", seeded, roots=(SHARE,))
+    before = oracle(world)
+    remove(world, "share/")
+    simulator.now += 2 * TTL * 1000
+    gather(simulator, "r2", seeded, roots=(SHARE,))
+    check(simulator, before)
+    simulator.now += TTL * 1000 + 10_000
+    gather(simulator, "r3", seeded, roots=(SHARE,))
+    check(simulator, {})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from processors.frontier.requests import FORBIDDEN
 from processors.frontier.rows import Table
 from processors.frontier.stage import FrontierSettings
 from schemas.records import Annotation, CrawlEvent, FetchRequest, Removed, Root, Summary
@@ -361,3 +362,17 @@ def test_no_url_or_host_is_pending_after_run(world: World, make_simulator: Make,
             assert not [h for h in map(table.host, {host for host, _, _ in table.all()}) if h.asking or h.flying]
         world.files.clear()
         world.pages.clear()
+
+
+@pytest.mark.parametrize("crashes", [0, 20])
+def test_forbidden_urls_are_refused_in_parts(world: World, make_simulator: Make, seeded: Seeded, crashes: int) -> None:
+    """Many URLs that robots.txt forbids are refused by several events, so that no event takes long; none is forgotten."""
+    links = tuple(f"{SITE}private/{number}" for number in range(300))
+    world.pages = {SITE: ("start", (*links, f"{SITE}last"))} | {f"{SITE}last": ("last", ())}
+    world.robots[SITE.rstrip("/")] = b"User-agent: *\nDisallow: /private/\n"
+    simulator = make_simulator(world, 1, random.Random(11))
+    gather(simulator, "r1", seeded, roots=(SITE,), crashes=crashes)
+    check(simulator, oracle(world))
+    events = [event for _, event in simulator.records("crawl") if isinstance(event, CrawlEvent) and event.reason == "robots.txt"]
+    assert {link.url for event in events for link in event.links} == set(links)
+    assert max(len(event.links) for event in events) <= FORBIDDEN
