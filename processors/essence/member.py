@@ -110,7 +110,8 @@ class State:
 
     def __init__(self, rule: str = "", full: int = 0, *, linked: bool = True) -> None:
         self.found = Found(full, linked=linked)
-        self.recognized = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
+        self.recognized = self.outer = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
+        """The type of the innermost layer, and of the encoding around it."""
         self.rule = rule
         """Selection rule that drops it, or ""."""
         self.reason = ""

@@ -142,6 +142,7 @@ class Walk:
         told = placed(identity.member_url(self.obj.url, thing.path))
         while True:
             head, reader = peek(reader, HEAD)
+            state.outer = state.recognized
             state.recognized = recognize(name, head, stated, told)
             state.rule = selection.by_type(state.recognized.type, self.settings.select)
             unnester = None if state.rule else self._unnester(state.recognized.type, thing)
@@ -360,6 +361,8 @@ class Walk:
         self._restrict(state.found)
         if state.reason:
             yield self.rejected(thing.path, state.reason, state.detail)
+            if state.recognized.type == UNRECOGNIZED != state.outer.type:
+                state.recognized = state.outer
             state.found.attributes["reason"] = [state.reason]
         state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
         yield self._summary(thing, digest, state)

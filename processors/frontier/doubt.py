@@ -11,7 +11,8 @@ Laws:
   in one run.
 - What is another kind of object now (a file instead of a folder) is no doubt: its place can be read.
 - A doubt is settled by the return of the object, by a run that accepts removals (`Root.accept`), or by the time-to-live.
-- The objects of a root are counted in each partition: on Kafka a share is that of the partition which has the folder.
+- No partition knows all objects of a root. Folders are spread over partitions by digest, so what a partition has, times their
+  number, is its estimate of the root, and of what is below a folder; the pages of a server are all in one partition.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 
 from processors.frontier.requests import Output, RequestScheduler
 from processors.frontier.state import Losses, UrlState
+from processors.schemes import scheme_of
 from schemas.records import DOUBT, REPLACED, CrawlEvent, Link, Rejected, Root
 
 EXPIRED = "missing for its time-to-live"
@@ -61,14 +63,16 @@ class DoubtHandlers(RequestScheduler):
         return host == root.url or lost >= self.settings.doubt_least
 
     def _count(self, host: str, vanished: Vanished) -> int:
-        """Return the number of URLs in this partition that are removed with some children of a folder."""
-        return sum(1 + (self.table.count_below(known.url) if known.kind == "folder" else 0) for _, known in vanished)
+        """Return the estimated number of URLs that are removed with some children of a folder."""
+        below = (self.table.count_below(known.url) for _, known in vanished if known.kind == "folder")
+        return len(vanished) + sum(below) * self.settings.partitions
 
     def _loses_too_much(self, root: Root, lost: int) -> bool:
         """Return whether a root would lose more than its share in this run; count the losses if not."""
         losses = self.table.losses(root.url)
         if losses.run != root.run:
-            losses = Losses(run=root.run, base=self.table.counted(root.url))
+            spread = self.settings.partitions if scheme_of(root.url).listings else 1
+            losses = Losses(run=root.run, base=self.table.counted(root.url) * spread)
         total = losses.lost + lost
         if losses.base >= self.settings.doubt_least and total > losses.base * self.settings.doubt_share:
             return True

@@ -44,6 +44,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     doubt_share: float = 0.5
     """Share of its objects that a root may lose in one run, if it has at least `doubt_least`."""
     doubt_least: int = 20
+    partitions: int = 1
+    """Partitions of the frontier, over which the folders of a root are spread."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 

@@ -85,6 +85,7 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         agent=product_token(settings.fetch.user_agent),
         rules=rules_fingerprint(essence),
         paused=paused,
+        partitions=settings.kafka.partitions if settings.kafka.brokers else _partitions(settings),
         **settings.frontier.model_dump(),
     )
 
@@ -115,6 +116,12 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         limits=msgspec.convert(settings.sandbox.model_dump(), SandboxLimits),
         own=added,
     )
+
+
+def _partitions(settings: Settings) -> int:
+    """Return the number of partitions: that of the data folder, if there is one."""
+    with known(settings.data) as store:
+        return store.topics()["crawl"] if store else settings.partitions
 
 
 def _paused(settings: Settings) -> tuple[str, ...]:

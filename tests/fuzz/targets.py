@@ -67,9 +67,21 @@ def _saved(name: str) -> list[bytes]:
     return [p.read_bytes() for p in sorted((SAVED / name).glob("*"))]
 
 
-@cache
 def tokens(module: str) -> tuple[bytes, ...]:
     """The constants in the source of a module and of processors that it imports: the tokens of its format."""
+    found: dict[bytes, None] = {}
+    todo, seen = [module], {module}
+    while todo:
+        own, near = _constants(todo.pop(0))
+        found |= dict.fromkeys(own)
+        todo += [other for other in near if other not in seen]
+        seen.update(near)
+    return tuple(found)[:MAX_WORDS]
+
+
+@cache
+def _constants(module: str) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+    """The constants of one module, and the processors of formats that it imports."""
     spec = importlib.util.find_spec(module)
     tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
     found: dict[bytes, None] = {}
@@ -77,11 +89,8 @@ def tokens(module: str) -> tuple[bytes, ...]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             found |= dict.fromkeys(_cut(node.value))
     near = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
-    for other in near:
-        ours = re.fullmatch(r"processors\.essence\.(?:(?:summarize|unnest)\.(?:\w+\.)?_\w+|formats\.\w+(?:\.\w+)?)", other)
-        if ours and not other.endswith(("_base", "_streams")):
-            found |= dict.fromkeys(tokens(other))
-    return tuple(found)[:MAX_WORDS]
+    ours = re.compile(r"processors\.essence\.(?:(?:summarize|unnest)\.(?:\w+\.)?_\w+|formats\.\w+(?:\.\w+)?)")
+    return tuple(found), tuple(other for other in near if ours.fullmatch(other) and not other.endswith(("_base", "_streams")))
 
 
 def _cut(value: str | bytes) -> Iterator[bytes]:
