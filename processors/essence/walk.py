@@ -44,7 +44,7 @@ from processors.essence.member import (
     text,
 )
 from processors.essence.package_buffer import Gate
-from processors.essence.recognize import HEAD, Recognized, placed, recognize
+from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
 from processors.essence.unnest import Container, Encoding, members, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
