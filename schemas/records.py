@@ -97,7 +97,12 @@ class Span(Record, frozen=True, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether the slice covers the whole listing."""
-        return not self.low and self.high == b"\xff" * 16
+        return not self.low and self.is_last
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the slice is the last one of the listing."""
+        return self.high == b"\xff" * 16
 
 
 class Validators(Record, frozen=True, kw_only=True):

@@ -33,6 +33,8 @@ keys and URLs, and a sandbox reports to its parent the path that it is working o
 MAX_HELD = 500
 """Records that are held back in memory; further ones are written to an anonymous file."""
 
+MAX_LONG = (1 << 63) - 1
+"""Largest number in a record (64 bits, signed)."""
 BEHIND = "\n"
 """Prefix of a member's path in a progress report: the member is finished, and the walk looks for the next one."""
 GIVEN_UP = "given up: "

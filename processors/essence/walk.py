@@ -3,11 +3,8 @@
 Laws:
 - Each walk has one budget. A member that cannot be read gives a Rejected and a summary with the attribute `reason`, and the walk
   goes on; when the budget is exhausted, the walk ends with the same two records for every container that is still open.
-- The type and the media type of the last layer that was recognized stay in the summary of an object that is rejected.
 - Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
 - No exception that input can cause escapes; only requests to end the process do (KeyboardInterrupt, SystemExit).
-- What the header X-Robots-Tag forbids is obeyed for every type, and for all members of an object (`formats/robots_directives.py`):
-  a summary under noindex has only a name.
 - The records and their order depend only on the object, the settings and the members to skip.
 """
 
@@ -23,11 +20,11 @@ import msgspec
 from processors import identity
 from processors.essence import selection
 from processors.essence.formats.container import Budget, Damaged, Empty, Exhausted, Member, Reader, UnnestError
-from processors.essence.formats.robots_directives import header_directives
 from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from processors.essence.member import (
     BEHIND,
     GIVEN_UP,
+    MAX_LONG,
     DigestedBody,
     EssenceSettings,
     Listed,
@@ -40,19 +37,17 @@ from processors.essence.member import (
     bounded,
     charset,
     digested,
-    iso,
     text,
 )
+from processors.essence.object_records import ObjectRecords, describe
 from processors.essence.package_buffer import Gate
-from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
-from processors.essence.summarize import Facts, Found, SummaryError, summarize
+from processors.essence.recognize import HEAD, Recognized, placed, recognize
+from processors.essence.summarize import Facts, SummaryError, summarize
 from processors.essence.unnest import Container, Encoding, members, stripped, unnesters
-from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
+from schemas.records import MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected
 
 MAX_URL = 2_000
 """Maximum number of characters of a member's original URL."""
-MAX_LONG = (1 << 63) - 1
-"""Largest number in a record (64 bits, signed)."""
 
 
 UNNESTERS = unnesters()
@@ -95,8 +90,7 @@ class Walk:
         # system, nor to the network.
         self.followed = obj.root is not None and obj.url.startswith("http")
         """Whether the links of the object itself are followed."""
-        self.robots = header_directives(obj.headers.get("x-robots-tag", ""), obj.time)
-        """Robots directives of the object's header, for its members too."""
+        self.records = ObjectRecords(obj, settings, attempt)
         self.links: list[Link] = []
         """Links of the object itself, if they are followed."""
         self.rule = ""
@@ -107,10 +101,10 @@ class Walk:
     def thing(self, thing: Thing, stored: Stored) -> Iterator[MemberRecord]:
         """Yield all records of an object, or of a member that is a file."""
         self.progress(thing.path)
-        full = 0 if self.robots.noarchive else self.settings.full_text
-        state = State(full=full, linked=self.followed and not thing.path and not self.robots.nofollow)
-        state.found.robots = self.robots
-        self._describe(thing, state.found)
+        full = 0 if self.records.robots.noarchive else self.settings.full_text
+        state = State(full=full, linked=self.followed and not thing.path and not self.records.robots.nofollow)
+        state.found.robots = self.records.robots
+        describe(thing, state.found)
         try:
             yield from self._open(thing, stored, state)
             self._drain(stored)
@@ -281,7 +275,7 @@ class Walk:
 
     def _dropped(self, container: Thing, path: str, member: Member, rule: str) -> Iterator[MemberRecord]:
         if self.settings.files:
-            yield self._file(self._described(container, path, member), Digest(max(member.size, 0), "", ""), State(rule))
+            yield self.records.file(self._described(container, path, member), Digest(max(member.size, 0), "", ""), State(rule))
 
     def _described(self, container: Thing, path: str, member: Member) -> Thing:
         return Thing(
@@ -309,7 +303,7 @@ class Walk:
             yield from self.link(thing, member.target)
         else:
             state = State()
-            self._describe(thing, state.found)
+            describe(thing, state.found)
             state.found.add("device", text(member.target))
             yield from self._outcome(thing, Digest(0, "", ""), state)
 
@@ -327,7 +321,7 @@ class Walk:
     def link(self, thing: Thing, target: bytes) -> Iterator[MemberRecord]:
         """Yield the records of a link, which is never followed. It has no content, so two links to one place are not copies."""
         state = State()
-        self._describe(thing, state.found)
+        describe(thing, state.found)
         state.found.add("target", text(target))
         state.recognized = Recognized("SymbolicLink", "inode/symlink", "stated")
         yield from self._outcome(thing, digested(target), state)
@@ -335,96 +329,14 @@ class Walk:
     def skipped(self, thing: Thing, digest: Digest) -> Iterator[MemberRecord]:
         """Yield the records of a member that is not opened, because it, or too many members before it, crashed a process."""
         state = State()
-        self._describe(thing, state.found)
+        describe(thing, state.found)
         state.reason = bounded(self.skip.get(thing.path, self.given_up), MAX_REASON)
         yield from self._outcome(thing, digest, state)
 
-    def _describe(self, thing: Thing, found: Found) -> None:
-        """Add the attributes that every type has (Essence, seed 003: type-independent)."""
-        found.add("file-name", text(thing.name))
-        found.add("target-uri", thing.url)
-        found.add("source", thing.source)
-        found.add("owner", thing.owner)
-        found.add("group", thing.group)
-        found.add("mode", f"{thing.mode:04o}" if thing.mode else "")
-        found.add("last-modification-time", iso(thing.mtime) if thing.mtime else "")
-
     def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[MemberRecord]:
         self.rule = state.rule
-        if thing.source:
-            # Parts of a list are not copies of each other (DESIGN "essence").
-            digest = digest._replace(sha256="")
-        if self.settings.files:
-            yield self._file(thing, digest, state)
-        if state.rule and not state.reason:
-            return
-        self._restrict(state.found)
-        if state.reason:
-            yield self.rejected(thing.path, state.reason, state.detail)
-            if state.recognized.type == UNRECOGNIZED != state.outer.type:
-                state.recognized = state.outer
-            state.found.attributes["reason"] = [state.reason]
-        state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
-        yield self._summary(thing, digest, state)
-
-    def _restrict(self, found: Found) -> None:
-        """Add the robots directives of the header and of the file itself; noindex removes all other attributes."""
-        robots = found.robots.stricter(self.robots)
-        if robots.noindex:
-            found.attributes.clear()
-        if robots.kept:
-            found.attributes["robots"] = list(robots.kept)
+        yield from self.records.outcome(thing, digest, state)
 
     def rejected(self, path: str, reason: str, detail: str = "") -> Rejected:
         """Return a dead letter about the object or one of its members."""
-        obj = self.obj
-        return Rejected(
-            stage="essence",
-            reason=reason,
-            time=obj.time,
-            url=obj.url,
-            path=path,
-            version=obj.version,
-            detail=detail,
-            key=obj.url.encode(),
-        )
-
-    def _summary(self, thing: Thing, digest: Digest, state: State) -> Summary:
-        obj, url = self.obj, identity.member_url(self.obj.url, thing.path)
-        return Summary(
-            oid=identity.oid(self.settings.gatherer, url),
-            url=url,
-            object_url=obj.url,
-            path=thing.path,
-            gatherer=self.settings.gatherer,
-            version=obj.version,
-            time=obj.time,
-            type=state.recognized.type,
-            content_type=state.recognized.content_type,
-            size=digest.size,
-            md5=digest.md5,
-            sha256=digest.sha256,
-            attempt=self.attempt,
-            attributes={k: tuple(v) for k, v in state.found.attributes.items()},
-            ttl=obj.root.ttl if obj.root else DEFAULT_TTL,
-            refresh=obj.root.refresh if obj.root else DEFAULT_REFRESH,
-        )
-
-    def _file(self, thing: Thing, digest: Digest, state: State) -> File:
-        return File(
-            object_url=self.obj.url,
-            url=identity.member_url(self.obj.url, thing.path),
-            path=thing.path,
-            version=self.obj.version,
-            type=state.recognized.type,
-            evidence=state.recognized.evidence,
-            content_type=state.recognized.content_type,
-            owner=thing.owner,
-            group=thing.group,
-            mode=thing.mode,
-            mtime=thing.mtime,
-            size=min(digest.size, MAX_LONG),
-            md5=digest.md5,
-            selected=not state.rule,
-            reason=state.rule,
-        )
+        return self.records.rejected(path, reason, detail)

@@ -168,12 +168,13 @@ class DiscoveryHandlers(DoubtHandlers):
             yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=True)
 
     def _vanished(self, event: CrawlEvent, root: Root | None, vanished: Vanished) -> Iterator[Output]:
-        """Remove or hold the children that vanished from a listing."""
-        if doubt := self.doubt_listing(event, root, vanished):
+        """Remove or hold the children that vanished from a listing; what is held stays so, whatever else changes there."""
+        sticks = root is not None and not self.accepts(root)
+        if doubt := self.doubt_listing(event, root, [each for each in vanished if not (sticks and each[1].held)]):
             yield self.report_doubt(event.url, event.version, doubt)
         for digest, known in vanished:
-            if doubt:
-                yield from self.hold(event, digest, known, doubt)
+            if sticks and (known.held or doubt):
+                yield from self.hold(event, digest, known, "" if known.held else doubt)
             else:
                 yield from self.end(event.host, digest, known, "gone", "not in the listing any more")
 

@@ -6,11 +6,12 @@ removal is sent, and the root is reported until the doubt is settled.
 Laws:
 - A child of a listing is removed by its listing alone. If a request finds it missing, its row waits for the listing: the folder
   above it may be missing too.
-- Held are: a root that was fetched before and is missing; the children of an empty root, of an empty folder that had many objects,
-  and of a folder that is now another one or on another device; and whatever would make a root lose more than a share of its objects
-  in one run.
+- Held are: a root that was fetched before and is missing or unreadable; the children of an empty root, of an empty folder that had
+  many objects, and of a folder that is now another one or on another device; and whatever would make a root lose more than a share
+  of its objects in one run.
+- What is held stays so, whatever else changes in its folder. A doubt is settled by the return of the object, by a run that accepts
+  removals (`Root.accept`), or by the time-to-live, counted from when the object was first found missing.
 - What is another kind of object now (a file instead of a folder) is no doubt: its place can be read.
-- A doubt is settled by the return of the object, by a run that accepts removals (`Root.accept`), or by the time-to-live.
 - No partition knows all objects of a root. Folders are spread over partitions by digest, so what a partition has, times their
   number, is its estimate of the root, and of what is below a folder; the pages of a server are all in one partition.
 """
@@ -22,9 +23,8 @@ from collections.abc import Iterator, Sequence
 from processors.frontier.requests import Output, RequestScheduler
 from processors.frontier.state import Losses, UrlState
 from processors.schemes import scheme_of
-from schemas.records import DOUBT, REPLACED, CrawlEvent, Link, Rejected, Root
+from schemas.records import DOUBT, REPLACED, CrawlEvent, FetchedObject, Link, Rejected, Root
 
-EXPIRED = "missing for its time-to-live"
 ALL = 1 << 40
 """Losses of a root that is missing itself: more than any share."""
 Vanished = Sequence[tuple[bytes, UrlState]]
@@ -48,21 +48,21 @@ class DoubtHandlers(RequestScheduler):
         moved = before != place and 0 not in before and 0 not in place
         reason = ""
         if vanished and root is not None and not self.accepts(root):
-            lost = self._count(event.host, vanished)
+            lost = self._count(vanished)
             if moved:
                 reason = "its folder is another one than before"
             elif not event.links and event.span is not None and event.span.is_whole and self._had_much(event.host, root, lost):
                 reason = "its folder is empty"
             elif self._loses_too_much(root, lost):
                 reason = "more than its share of the root is missing"
-        if place != before and not reason and 0 not in place:
+        if place != before and not reason and 0 not in place and event.span is not None and event.span.is_last:
             self.table.put_host(event.host, site.but(device=event.device, inode=event.inode))
         return reason
 
     def _had_much(self, host: str, root: Root, lost: int) -> bool:
         return host == root.url or lost >= self.settings.doubt_least
 
-    def _count(self, host: str, vanished: Vanished) -> int:
+    def _count(self, vanished: Vanished) -> int:
         """Return the estimated number of URLs that are removed with some children of a folder."""
         below = (self.table.count_below(known.url) for _, known in vanished if known.kind == "folder")
         return len(vanished) + sum(below) * self.settings.partitions
@@ -80,15 +80,16 @@ class DoubtHandlers(RequestScheduler):
         return False
 
     def hold(self, event: CrawlEvent, digest: bytes, known: UrlState, reason: str) -> Iterator[Output]:
-        """Keep a child that vanished from the listing of `event`, with an event that says so; past its time-to-live it expires."""
-        host = event.host
-        since = known.missing or self.now
-        until = since + self.known_root(known).ttl * 1000
-        if self.now > until:
-            yield from self.end(host, digest, known, "expired", EXPIRED)
-        else:
-            self.refused.setdefault((host, f"{DOUBT}: {reason}", event.url), []).append(Link(url=known.url, kind=known.kind))
-            self.table.schedule(host, digest, known.but(missing=since, held=True), until + 1)
+        """Keep a child that vanished from the listing of `event`; a `reason`, if there is a new one, is an event of its own."""
+        held = self._missing_now(known).but(held=True)
+        if reason and not self.lapsed(held):
+            self.refused.setdefault((event.host, f"{DOUBT}: {reason}", event.url), []).append(Link(url=known.url, kind=known.kind))
+        yield from self.keep_or_expire(event.host, digest, held)
+
+    def _missing_now(self, known: UrlState) -> UrlState:
+        """Return a row with the time since when its URL is missing, from which its time-to-live counts."""
+        missing: UrlState = known.but(missing=known.missing or self.now)
+        return missing
 
     def report_doubt(self, url: str, version: int, reason: str) -> Rejected:
         """Return the dead letter that explains a doubt."""
@@ -100,19 +101,11 @@ class DoubtHandlers(RequestScheduler):
         """Handle a URL whose request found nothing: remove it, hold it, or leave it to its listing."""
         root = self.known_root(known)
         if known.depth and not known.lasts and not self.accepts(root):
-            yield from self._wait_for_listing(event, digest, known)
+            yield from self.keep_or_expire(event.host, digest, self._missing_now(known).but(state="failed"))
         elif known.confirmed and event.reason not in REPLACED and not self.accepts(root) and self._is_doubted(known, root):
-            yield from self._hold_page(event, digest, known, root)
+            yield from self._hold_page(event, digest, known)
         else:
-            yield from self.remove_missing(event, digest, known)
-
-    def _wait_for_listing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
-        since = known.missing or self.now
-        until = since + self.known_root(known).ttl * 1000
-        if self.now > until:
-            yield from self.end(event.host, digest, known, "expired", EXPIRED)
-        else:
-            self.table.schedule(event.host, digest, known.but(state="failed", missing=since), until + 1)
+            yield from self._remove(event, digest, known)
 
     def _is_doubted(self, known: UrlState, root: Root) -> bool:
         """Return whether a missing root, or a page of a root, is held; a missing root makes the run doubt its pages too."""
@@ -121,17 +114,35 @@ class DoubtHandlers(RequestScheduler):
         self.table.put_losses(root.url, Losses(run=root.run, base=self.settings.doubt_least, lost=ALL))
         return True
 
-    def _hold_page(self, event: CrawlEvent, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
-        since = known.missing or self.now
-        until = since + root.ttl * 1000
-        if self.now > until:
-            yield from self.end(event.host, digest, known, "expired", EXPIRED)
-            return
-        if not known.depth:
+    def _hold_page(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        held = self._missing_now(known).but(state="failed", held=True)
+        if not known.depth and not self.lapsed(held):
             yield self.report_doubt(known.url, event.version, event.reason)
-        held = known.but(state="failed", missing=since, held=True)
-        self.table.schedule(event.host, digest, held, min(until + 1, self.now + root.refresh * 1000))
+        yield from self.keep_or_expire(event.host, digest, held)
 
-    def remove_missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
-        """Remove a URL: its row is only marked, and deleted once no redelivery can concern it."""
-        raise NotImplementedError
+    def doubt_unreadable(self, known: UrlState) -> UrlState:
+        """Return the row of a URL that could not be fetched: a root of files that was readable before is in doubt."""
+        if known.depth or not known.confirmed or not scheme_of(known.url).listings or self.accepts(self.known_root(known)):
+            return known
+        doubted: UrlState = self._missing_now(known).but(held=True)
+        return doubted
+
+    def _remove(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Remove a URL that is missing. Its row is only marked, and deleted once no redelivery can concern it.
+
+        Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not changed.
+        """
+        removal = FetchedObject(url=known.url, version=event.version, time=self.now, outcome="gone", reason=event.reason)
+        self.table.tell(self.origin, event.host, digest, removal)
+        self.table.uncount(known)
+        due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
+        self.table.schedule(event.host, digest, self.gone_row(known), due)
+        yield removal
+
+    def gone_row(self, known: UrlState) -> UrlState:
+        """Return the row of a URL that is gone."""
+        since = known.since or self.now
+        gone: UrlState = known.but(
+            state="gone", origin=self.origin, validators=None, confirmed=0, moved=False, since=since, missing=0, held=False
+        )
+        return gone

@@ -16,7 +16,7 @@ from processors.frontier.rows import HOST_WAKE
 from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from processors.schemes import scheme_of
-from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, FetchedObject, Rejected
+from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
@@ -149,7 +149,9 @@ class OutcomeHandlers(DoubtHandlers):
         """Leave a URL to the next run or refresh; past its time-to-live it expires."""
         version = known.version or self.table.mint(self.now)
         yield Rejected(stage="fetch", reason=reason, time=self.now, url=known.url, version=version)
-        yield from self.keep_or_expire(host, digest, known.but(state="failed", version=version, origin=self.origin))
+        yield from self.keep_or_expire(
+            host, digest, self.doubt_unreadable(known).but(state="failed", version=version, origin=self.origin)
+        )
 
     def gone(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a URL that the source reports as missing or moved."""
@@ -160,32 +162,13 @@ class OutcomeHandlers(DoubtHandlers):
 
     def _moved(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Mark a URL as moved; the edge has sent its removal to essence."""
-        gone = self._gone(known).but(moved=True)
+        gone = self.gone_row(known).but(moved=True)
         if len(known.trail) > len(event.trail):
             # A longer trail led here meanwhile: see `DiscoveryHandlers.found`. "gone" is never written in between: after a crash it
             # would remain.
             yield from self.ask(event.host, digest, gone, self.known_root(known))
         else:
             self.table.schedule(event.host, digest, gone, self.now + self.known_root(known).refresh * 1000 if known.lasts else 0)
-
-    def remove_missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
-        """Remove a URL that is missing. Its row is only marked, and deleted once no redelivery can concern it.
-
-        Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not changed.
-        """
-        removal = FetchedObject(url=known.url, version=event.version, time=self.now, outcome="gone", reason=event.reason)
-        self.table.tell(self.origin, event.host, digest, removal)
-        self.table.uncount(known)
-        due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
-        self.table.schedule(event.host, digest, self._gone(known), due)
-        yield removal
-
-    def _gone(self, known: UrlState) -> UrlState:
-        since = known.since or self.now
-        gone: UrlState = known.but(
-            state="gone", origin=self.origin, validators=None, confirmed=0, moved=False, since=since, missing=0, held=False
-        )
-        return gone
 
     def declined(self, event: CrawlEvent) -> Iterator[Output]:
         """Record that the edge may not fetch a URL."""

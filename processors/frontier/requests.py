@@ -178,8 +178,9 @@ class RequestScheduler:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
 
     def lapsed(self, known: UrlState) -> bool:
-        """Return whether a URL is past the time-to-live of its root."""
-        return known.confirmed > 0 and self.now > known.confirmed + self.known_root(known).ttl * 1000
+        """Return whether a URL is past the time-to-live of its root, since it was confirmed or, if that is later, found missing."""
+        since = max(known.confirmed, known.missing)
+        return since > 0 and self.now > since + self.known_root(known).ttl * 1000
 
     def again(self) -> Iterator[Output]:
         """Search all rows for requests of a redelivered event: those in flight because of it, and all queued URLs."""

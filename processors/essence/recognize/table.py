@@ -44,7 +44,7 @@ LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefil
 SOURCES = frozenset({"SourceCode", "Pixmap"})
 """Other types of source: of any language, and of pictures."""
 SHORT = 2
-"""Maximum length of a suffix that may instead stand for a natural language, a country or a chapter."""
+"""Maximum length of a suffix that may also be the code of a language or a country, or the number of a chapter."""
 SENTENCE = 6
 """Length in bytes from which a signature is not a coincidence in a text."""
 LAYERS = 2
@@ -312,15 +312,15 @@ def _by_libmagic(rules: Table, head: bytes) -> Recognized:
     return Recognized(name, media if binary else rules.rules[UNRECOGNIZED].media, "content")
 
 
-def recognize(name: bytes, head: bytes, stated: str = "", told: str = "") -> Recognized:
+def recognize(name: bytes, head: bytes, stated: str = "", operator_type: str = "") -> Recognized:
     """Return the type of a file.
 
-    `name`: last component of its path; `head`: its first bytes, 64 kB at most; `stated`: Content-Type from the source; `told`: type
-    that the operator states for it, as returned by `placed`.
+    `name`: last component of its path; `head`: its first bytes, 64 kB at most; `stated`: Content-Type from the source;
+    `operator_type`: the type that the operator states for it, as returned by `placed`.
     """
     rules, text = table(), is_text(head)
-    if told and _agrees(rules, told, head, text):
-        return Recognized(told, rules.rules[told].media, "operator")
+    if operator_type and _agrees(rules, operator_type, head, text):
+        return Recognized(operator_type, rules.rules[operator_type].media, "operator")
     media = stated.partition(";")[0].strip().lower()
     if media and media not in GENERIC:
         for kind, _ in rules.media.get(media, ()):

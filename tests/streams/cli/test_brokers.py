@@ -169,3 +169,10 @@ def test_register_is_wired_to_the_definition() -> None:
     assert [process.func for process in processes] == [register, register]
     assert processes[0].keywords == {"accepts": None, "ttl": None}
     assert processes[1].keywords["accepts"] is not None
+
+
+def test_new_broker_is_made_by_the_next_run(harvest: Any, tree: Path) -> None:
+    """A search in a Broker that no run has made yet says that the next one makes it."""
+    harvest("gather", tree, "--quiet")
+    Path("harvest.toml").write_text("[brokers.fresh]\n")
+    assert "the next harvest gather, makes it" in harvest("search", "*", "--broker", "fresh", code=1).stderr

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from schemas.records import DOUBT, CrawlEvent, Root
-from streams.simulator import Simulator, rejections
+from processors.frontier.stage import FrontierSettings
+from processors.frontier.stage import frontier as frontier_stage
+from processors.identity import url_digest
+from schemas.ports import Origin
+from schemas.records import DOUBT, CrawlEvent, FetchedObject, Link, Record, Rejected, Root, Span
+from streams.simulator import MemoryRows, Simulator, rejections
 from tests.streams.topology.worlds import SITE, TOP, Make, Seeded, check, frontier, gather, oracle, summaries
 
 if TYPE_CHECKING:
@@ -101,19 +105,53 @@ def test_emptied_root_is_kept(make_simulator: Make, world: World, seeded: Seeded
     assert not held(simulator)
 
 
-def test_emptied_root_expires(make_simulator: Make, world: World, seeded: Seeded) -> None:
-    """What is held expires with its time-to-live, counted from when it was first missing."""
+@pytest.mark.parametrize("root", [TOP, SHARE], ids=["empty", "missing"])
+def test_doubt_lasts_for_the_time_to_live(make_simulator: Make, world: World, seeded: Seeded, root: str) -> None:
+    """What is held is kept for its time-to-live since it was first missing, however long ago it was fetched; then it expires."""
+    furnish(world, 2, 3)
+    simulator = make_simulator(world, 1, random.Random(3))
+    gather(simulator, "r1", seeded, roots=(root,))
+    before = oracle(world)
+    remove(world, "")
+    simulator.now += 10 * TTL * 1000
+    gather(simulator, "r2", seeded, roots=(root,))
+    check(simulator, before)
+    simulator.now += TTL * 1000 + 10_000
+    gather(simulator, "r3", seeded, roots=(root,))
+    check(simulator, {})
+
+
+def test_unreadable_root_lasts_for_its_time_to_live(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """A root of files that cannot be read is in doubt too, from the first failure on, however long ago it was read."""
+    furnish(world, 2, 3)
+    simulator = make_simulator(world, 1, random.Random(3))
+    gather(simulator, "r1", seeded, roots=(SHARE,))
+    world.failing.add(SHARE)
+    simulator.now += 10 * TTL * 1000
+    gather(simulator, "r2", seeded, roots=(SHARE,))
+    check(simulator, oracle(world))
+    assert held(simulator) == {SHARE}
+    world.failing.clear()
+    gather(simulator, "r3", seeded, roots=(SHARE,))
+    check(simulator, oracle(world))
+    assert not held(simulator)
+
+
+def test_held_objects_stay_held_while_others_come(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """A file that is written to the empty place of a tree settles no doubt about the tree; both are found."""
     furnish(world, 2, 3)
     simulator = make_simulator(world, 1, random.Random(3))
     gather(simulator, "r1", seeded, roots=(TOP,))
     before = oracle(world)
-    remove(world, "")
-    simulator.now += 10 * TTL * 1000
+    gone = remove(world, "")
     gather(simulator, "r2", seeded, roots=(TOP,))
-    check(simulator, before)
-    simulator.now += TTL * 1000 + 10_000
+    world.write("meanwhile", b"to the mount point")
     gather(simulator, "r3", seeded, roots=(TOP,))
-    check(simulator, {})
+    check(simulator, before | oracle(world))
+    world.files |= gone
+    gather(simulator, "r4", seeded, roots=(TOP,))
+    check(simulator, oracle(world))
+    assert not held(simulator)
 
 
 def test_loss_of_most_objects_is_held(make_simulator: Make, world: World, seeded: Seeded) -> None:
@@ -204,16 +242,22 @@ def test_inner_root_removed_in_doubt(make_simulator: Make, world: World, seeded:
     assert not held(simulator)
 
 
-def test_missing_root_lasts_for_its_time_to_live(make_simulator: Make, world: World, seeded: Seeded) -> None:
-    """A missing root is kept for its time-to-live since it was first missing, however long ago it was fetched; then it expires."""
-    furnish(world, 1, 3)
-    simulator = make_simulator(world, 1, random.Random(6))
-    gather(simulator, "r1", seeded, roots=(SHARE,))
-    before = oracle(world)
-    remove(world, "share/")
-    simulator.now += 2 * TTL * 1000
-    gather(simulator, "r2", seeded, roots=(SHARE,))
-    check(simulator, before)
-    simulator.now += TTL * 1000 + 10_000
-    gather(simulator, "r3", seeded, roots=(SHARE,))
-    check(simulator, {})
+def test_other_device_is_known_until_the_last_slice() -> None:
+    """A folder of several slices is compared with its former device in each of them: what vanishes in the last one is held too."""
+    rows, root, folder = MemoryRows(), Root(url="file:///t/", run="1"), "file:///t/big/"
+    links = sorted((Link(url=f"{folder}{n}", kind="file", size=1) for n in range(4)), key=lambda link: url_digest(link.url))
+    middle = url_digest(links[1].url)
+
+    def listed(offset: int, device: int, *kept: Link) -> list[Record]:
+        found: list[Record] = []
+        for n, (low, high) in enumerate(((b"", middle), (middle, b"\xff" * 16))):
+            part = tuple(link for link in kept if low < url_digest(link.url) <= high)
+            place: Any = {"span": Span(low=low, high=high), "device": device, "inode": 9}
+            event = CrawlEvent(kind="discovered", host=folder, time=9, url=folder, version=1, root=root, links=part, **place)
+            found += frontier_stage(rows, event, Origin("crawl", 0, offset + n, 0), FrontierSettings())
+        return found
+
+    listed(1, 5, *links)
+    outputs = listed(3, 6, *links[:3])
+    assert not [one for one in outputs if isinstance(one, FetchedObject)]
+    assert [one.reason for one in outputs if isinstance(one, Rejected)] == [f"{DOUBT}: its folder is another one than before"]

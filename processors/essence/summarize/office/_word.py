@@ -82,14 +82,14 @@ def _heading(line: str, style: str, found: Found) -> None:
 
 def _fields(root: etree._Element | None, found: Found) -> None:
     """Add the targets of fields: instructions are split between marks, or in an attribute (ECMA-376-1, 17.16.18)."""
-    told = ""
+    instruction = ""
     for name, element, begins in elements(root):
         if begins and name == "instrText":
-            told = (told + (element.text or ""))[:FIELD]
+            instruction = (instruction + (element.text or ""))[:FIELD]
         elif begins and name in ("fldChar", "fldSimple"):
-            for url in fields(told + attribute(element, "instr")[:FIELD]):
+            for url in fields(instruction + attribute(element, "instr")[:FIELD]):
                 add_reference(url, found)
-            told = ""
+            instruction = ""
 
 
 def add_beside(raw: bytes, text: Text, found: Found, imported: Import) -> None:
