@@ -86,6 +86,8 @@ class Store:
             self._resources = stack.pop_all()
 
     def _lock_files(self, stack: ExitStack, runner: bool) -> LockFile:
+        # First, so that a folder that is refused gets no files of ours.
+        schema.check_index(self._path)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             claim, turn = LockFile(self.folder / "runner.lock"), LockFile(self.folder / "writers.lock")
@@ -106,7 +108,6 @@ class Store:
             connection = schema.connect_reader(self._path, timeout)
         else:
             # One at a time: two processes that switch a new file to WAL mode at once would get SQLITE_BUSY without waiting.
-            schema.check_index(self._path)
             with turn.held():
                 connection = schema.connect(self._path, readonly=False, timeout=timeout)
         try:

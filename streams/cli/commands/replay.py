@@ -36,10 +36,6 @@ TO = (
 )
 
 
-LOCKS = ("runner.lock", "writers.lock")
-"""What a refused command may have left in a folder that holds an index alone."""
-
-
 class Server(NamedTuple):
     """An index on OpenSearch, with the meaning of `index.url` and `index.name`."""
 
@@ -176,7 +172,7 @@ def _claimed(target: Path, index: Path) -> Iterator[None]:
     indexes = index.parent
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
-    others = [entry for entry in there if entry.name not in LOCKS and (entry != indexes or not entry.is_dir())]
+    others = [entry for entry in there if entry != indexes or not entry.is_dir()]
     # An index of another Broker may be there: the folder is then searched with --broker.
     others += [entry for entry in below if not _is_index(entry)]
     if others:

@@ -363,4 +363,5 @@ def test_index_folder_survives_a_refused_command(harvest: Any, gathered: Path) -
     """A folder that holds an index alone can be made again after a command that needs a data folder was refused there."""
     harvest("replay", "--to", "out", "--quiet")
     harvest("gather", gathered, "--data", "out", code=1)
+    assert [path.name for path in Path("out").iterdir()] == ["index"]
     harvest("replay", "--to", "out", "--quiet")

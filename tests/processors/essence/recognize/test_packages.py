@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence.recognize import recognize
+from tests.processors.essence.summarize.packages import Forward
 
 OFFICE, ODF = "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."
 EXCEL, WORD = f"{OFFICE}spreadsheetml.sheet", f"{OFFICE}wordprocessingml.document"
@@ -17,23 +18,10 @@ RELATED = '<Relationship Type="http://purl.oclc.org/ooxml/officeDocument/relatio
 BOOK = '<container><rootfile full-path="a.opf" media-type="application/oebps-package+xml"/></container>'
 
 
-class _Stream(io.RawIOBase):
-    """A file that cannot be sought in, so that sizes follow the data."""
-
-    def __init__(self, out: io.BytesIO) -> None:
-        self.out = out
-
-    def write(self, data: object) -> int:
-        return self.out.write(bytes(data))  # type: ignore[call-overload]
-
-    def writable(self) -> bool:
-        return True
-
-
 def zipped(parts: dict[str, str | bytes], *, streamed: bool = False) -> bytes:
     """Return a zip of the parts with deflated data, sizes before or behind it."""
     out = io.BytesIO()
-    with zipfile.ZipFile(_Stream(out) if streamed else out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(Forward(out) if streamed else out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in parts.items():
             archive.writestr(name, part)
     return out.getvalue()
@@ -86,7 +74,7 @@ def test_archive_of_documents_is_an_archive(streamed: bool) -> None:
         {"b.xml": "<workbook/>", "[Content_Types].xml": types(f"{EXCEL}.main+xml"), "_rels/.rels": RELATED}, streamed=streamed
     )
     out = io.BytesIO()
-    with zipfile.ZipFile(_Stream(out) if streamed else out, "w") as archive:
+    with zipfile.ZipFile(Forward(out) if streamed else out, "w") as archive:
         archive.writestr("a.bin", inner)
         archive.writestr("b.bin", inner)
     assert recognize(b"x", out.getvalue()).type == "Zip"

@@ -19,6 +19,19 @@ AROUND: Mapping[str, Mapping[str, str]] = {
 """Further parts that must exist."""
 
 
+class Forward(io.RawIOBase):
+    """An unseekable file, so that zipfile writes sizes after the data."""
+
+    def __init__(self, out: io.BytesIO) -> None:
+        self.out = out
+
+    def write(self, data: object) -> int:
+        return self.out.write(bytes(data))  # type: ignore[call-overload]
+
+    def writable(self) -> bool:
+        return True
+
+
 def packed(parts: Mapping[str, str | bytes]) -> bytes:
     """Return a zip of the parts, byte-identical each time."""
     out = io.BytesIO()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from processors.essence.recognize import recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
-from tests.processors.essence.summarize.packages import AROUND, MAIN, document, packed
+from tests.processors.essence.summarize.packages import AROUND, MAIN, Forward, document, packed
 
 Make = Callable[..., Found]
 
@@ -104,26 +104,13 @@ def test_truncated_document_gives_parts_before_cut(kind: str, samples: Path) -> 
     assert found.text("title").startswith(("Boats", "A book"))
     # Sizes follow the data: the entry must be unpacked to find the next one.
     out = io.BytesIO()
-    with zipfile.ZipFile(_Forward(out), "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=False) as member:
+    with zipfile.ZipFile(Forward(out), "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=False) as member:
         for _ in range(100):
             member.write(bytes(1 << 20))
     bomb = out.getvalue()
     bomb = bomb[: bomb.index(b"PK\x01\x02")]
     with pytest.raises(SummaryError, match="its own size"):
         summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(bomb), 0, ""), io.BytesIO(bomb), Found())
-
-
-class _Forward(io.RawIOBase):
-    """An unseekable file, so that zipfile writes sizes after the data."""
-
-    def __init__(self, out: io.BytesIO) -> None:
-        self.out = out
-
-    def write(self, data: object) -> int:
-        return self.out.write(bytes(data))  # type: ignore[call-overload]
-
-    def writable(self) -> bool:
-        return True
 
 
 @given(
