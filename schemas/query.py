@@ -51,17 +51,94 @@ class Every(Node, frozen=True, tag=True):
 
 
 class Word(Node, frozen=True, tag=True):
-    """A word, with an attribute (`title:whale`) only in that one; for names in WHOLE, the whole value."""
+    """A word in any of its forms, with an attribute (`title:whale`) only in that one; for names in WHOLE, the whole value.
+
+    A text of several words (`x-ray`) is compared as a Phrase.
+    """
 
     text: str
     attribute: str = ""
 
 
 class Phrase(Node, frozen=True, tag=True):
-    """Adjacent words within one value of an attribute; without an attribute, of any."""
+    """Adjacent words as they are written, within one value of an attribute; without an attribute, of any: `"white whale"`."""
 
     text: str
     attribute: str = ""
+
+
+class Verbatim(Node, frozen=True, tag=True):
+    """Adjacent words with these very letters, case and accents: `=Whale`, `title:="White Whale"`."""
+
+    text: str
+    attribute: str = ""
+
+
+class Wildcard(Node, frozen=True, tag=True):
+    """Words that a pattern describes, case folded: `*` stands for any number of letters, `?` for one: `wha*`, `wh?le`."""
+
+    text: str
+    attribute: str = ""
+
+
+class Fuzzy(Node, frozen=True, tag=True):
+    """Words with at most so many letters inserted, deleted or replaced (agrep's errors, 1 to 3): `whale~`, `whale~2`."""
+
+    text: str
+    errors: int = 1
+    attribute: str = ""
+
+
+class Regex(Node, frozen=True, tag=True):
+    """Words that a regular expression describes as a whole, case folded: `/wh[ai]le?s/`.
+
+    With a blank, `^` or `$` in it, values in which it is found anywhere: `title:/white +whale/`. Grammar: `processors/query/regex.py`.
+    """
+
+    text: str
+    attribute: str = ""
+
+
+class Near(Node, frozen=True, tag=True):
+    """Words as they are written, in any order, within one value, with at most `distance` other words between the first and last of
+
+    them: `white NEAR/5 whale`, `"white whale"~5`. A word that is asked twice must be there twice.
+    """
+
+    words: tuple[str, ...]
+    distance: int
+    attribute: str = ""
+
+
+class NumberRange(Node, frozen=True, tag=True):
+    """Summaries with a value of the attribute that is a number within the bounds, both included: `pages:10..20`."""
+
+    attribute: str
+    low: float | None = None
+    high: float | None = None
+
+
+class MomentRange(Node, frozen=True, tag=True):
+    """Summaries with a value of the attribute that is a moment within the bounds, both included: `date:2024-01..2024-06`.
+
+    Bounds are seconds since the epoch. Without an attribute it is the document's own date: `before:2024-03-05`, `after:2023`.
+    """
+
+    attribute: str = ""
+    low: int | None = None
+    high: int | None = None
+
+
+class Site(Node, frozen=True, tag=True):
+    """Summaries whose URL is on a host or on one under it: `site:example.org`."""
+
+    host: str
+
+
+class Inside(Node, frozen=True, tag=True):
+    """Summaries that lie in a folder or an archive, at any depth: `in:docs/bundle.zip`, `in:file:///srv/docs/`."""
+
+    place: str
 
 
 class Exists(Node, frozen=True, tag=True):
@@ -72,6 +149,16 @@ class Exists(Node, frozen=True, tag=True):
 
 class And(Node, frozen=True, tag=True):
     """Matches if all parts match."""
+
+    parts: tuple[Node, ...]
+
+
+class Most(Node, frozen=True, tag=True):
+    """Terms typed one after the other: matches if every part that is no bare word does, and enough of the bare words do.
+
+    A bare word is a Word without an attribute; how many are enough is told by `processors.query.predicate.enough`. What has all of
+    them comes before what has some.
+    """
 
     parts: tuple[Node, ...]
 
