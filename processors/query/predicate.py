@@ -1,89 +1,277 @@
-"""Predicate on one summary, made from a query: for standing queries, views, filters and tests of the engines.
+"""Predicate on one summary, made from a query: the language itself, which engines must agree with.
 
 Laws:
 - For every query and summary, an index that holds the summary answers as the predicate does (checked by a property test).
-- A word or phrase matches within one value of an attribute, never across two.
+- A term matches within one value of an attribute, never across two.
 - Annotations count as attributes. Names and text are compared as `processors.query.words` folds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
+from processors.query import patterns, places, regex, values
+from processors.query.forms import DEFAULT, Analyzer, language_code, signed_name, signed_names
 from processors.query.words import attribute as known
-from processors.query.words import exact, links, names, property_of, searchable_values, spaced, texts
-from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from processors.query.words import exact, links, names, property_of, searchable_values, spaced, words
+from schemas.query import (
+    BY_NAME,
+    EXACT_FIELDS,
+    LINKS,
+    SETS,
+    WHOLE,
+    And,
+    Every,
+    Exists,
+    Fuzzy,
+    Inside,
+    MomentRange,
+    Most,
+    Near,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Query,
+    Regex,
+    Site,
+    Verbatim,
+    Wildcard,
+    Word,
+)
 from schemas.records import Summary
 
 
-class _View:
-    """Summary under test; its text is analysed at most once."""
+def enough(count: int) -> int:
+    """Return how many of the bare words of a Most must be in a summary: all of two, and a lesser part the more there are."""
+    return count if count < 3 else math.ceil(math.sqrt(count))
 
-    def __init__(self, summary: Summary) -> None:
+
+def bare(query: Query) -> bool:
+    """Return whether a part of a Most is a bare word."""
+    return isinstance(query, Word) and not query.attribute
+
+
+def tiers(query: Query) -> tuple[Query, ...]:
+    """Return queries whose matches follow each other, best first, and are disjoint: what has all words of a Most, then the rest."""
+    if isinstance(query, Most) and sum(map(bare, query.parts)) > enough(sum(map(bare, query.parts))):
+        whole = And(query.parts)
+        return whole, And((query, Not(And(tuple(filter(bare, query.parts))))))
+    return (query,)
+
+
+class _View:
+    """Summary under test; its text is analyzed at most once."""
+
+    def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
         self.summary = summary
+        self._analyzer = analyzer
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        return searchable_values(self.summary)
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """(name, text) of each value."""
+        return [(name, text) for name, texts in self.by_name.items() for text in texts]
 
     @cached_property
     def values(self) -> list[tuple[str, str]]:
         """(name, words) of each value; the words have one space before, between and after them."""
-        return [(name, f" {spaced(text)} ") for name, text in texts(self.summary)]
+        return [(name, f" {spaced(text)} ") for name, text in self.texts]
+
+    @cached_property
+    def forms(self) -> list[tuple[str, frozenset[str]]]:
+        """(name, forms) of each value."""
+        language = language_code(self.by_name)
+        return [
+            (name, frozenset([*self._analyzer.forms(found.split(), language), *signed_names(text)]))
+            for (name, text), (_, found) in zip(self.texts, self.values, strict=True)
+        ]
 
     @cached_property
     def links(self) -> set[tuple[str, str]]:
-        return set(links(searchable_values(self.summary)))
+        return set(links(self.by_name))
 
     @cached_property
     def names(self) -> set[str]:
         return names(self.summary)
 
+    @cached_property
+    def cells(self) -> set[int]:
+        return values.cells(self.by_name)
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        return places.hosts(self.summary.url)
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        return places.segments(self.summary.url)
+
 
 _Test = Callable[[_View], bool]
 
 
-def predicate(query: Query) -> Callable[[Summary], bool]:
-    """Return a function that tests whether a summary matches; the query is analysed once, here."""
-    test = _test(query)
-    return lambda summary: test(_View(summary))
+def predicate(query: Query, analyzer: Analyzer = DEFAULT) -> Callable[[Summary], bool]:
+    """Return a function that tests whether a summary matches; the query is analyzed once, here.
+
+    Raises QueryError if a pattern of the query cannot be compiled (`parse` has no such patterns).
+    """
+    test = _Compiler(analyzer).test(query)
+    return lambda summary: test(_View(summary, analyzer))
 
 
-def matches(query: Query, summary: Summary) -> bool:
+def matches(query: Query, summary: Summary, analyzer: Analyzer = DEFAULT) -> bool:
     """Return whether a summary matches a query."""
-    return predicate(query)(summary)
+    return predicate(query, analyzer)(summary)
 
 
-def _test(query: Query) -> _Test:
-    match query:
-        case And(parts):
-            tests = [_test(part) for part in parts]
-            return lambda view: all(test(view) for test in tests)
-        case Or(parts):
-            tests = [_test(part) for part in parts]
-            return lambda view: any(test(view) for test in tests)
-        case Not(part):
-            test = _test(part)
-            return lambda view: not test(view)
-        case Exists(attribute):
-            name = known(attribute)
-            return lambda view: name in view.names
-        case Word(text, attribute) | Phrase(text, attribute):
-            return _text_test(text, known(attribute))
-        case Every():
-            return lambda _: True
-    raise TypeError(f"no node of a query: {type(query).__name__}")
+class _Compiler:
+    """Compiler from nodes to tests."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+
+    def test(self, query: Query) -> _Test:
+        match query:
+            case And(parts):
+                return _all(list(map(self.test, parts)))
+            case Most(parts):
+                return self._most(parts)
+            case Or(parts):
+                tests = list(map(self.test, parts))
+                return lambda view: any(test(view) for test in tests)
+            case Not(part):
+                denied = self.test(part)
+                return lambda view: not denied(view)
+            case Exists(attribute):
+                asked = known(attribute)
+                return lambda view: asked in view.names
+            case Every():
+                return lambda _: True
+        return self._term(query)
+
+    def _most(self, parts: Sequence[Query]) -> _Test:
+        required = _all([self.test(part) for part in parts if not bare(part)])
+        wanted = [self.test(part) for part in parts if bare(part)]
+        least = enough(len(wanted))
+        return lambda view: required(view) and _at_least(least, (test(view) for test in wanted))
+
+    def _term(self, query: Query) -> _Test:
+        match query:
+            case Word(text, attribute):
+                return self._word(text, known(attribute))
+            case Phrase(text, attribute):
+                return _phrase(text, known(attribute))
+            case Verbatim(text, attribute) if known(attribute) in WHOLE:
+                return _whole(text, known(attribute))
+            case Verbatim(text, attribute):
+                return _text_test(patterns.verbatim(text), known(attribute), several=len(words(text)) > 1)
+            case Wildcard(text, attribute):
+                return _word_test(patterns.wildcard(text), known(attribute))
+            case Fuzzy(text, errors, attribute):
+                return _word_test(patterns.fuzzy(text, errors), known(attribute))
+            case Regex(text, attribute):
+                return _regex(text, known(attribute))
+            case Near(asked, distance, attribute):
+                return _near(asked, distance, known(attribute))
+        return _condition(query)
+
+    def _word(self, text: str, name: str) -> _Test:
+        if name in EXACT_FIELDS or name in LINKS:
+            return _whole(text, name)
+        found = words(text)
+        signed = signed_name(text)
+        if len(found) > 1 or not (found or signed):
+            return _phrase(text, name)
+        wanted = frozenset([signed] if signed else self._analyzer.query_forms(found[0]))
+        looked_in = _owners(name, frozenset())
+        return lambda view: any(not wanted.isdisjoint(forms) for owner, forms in view.forms if looked_in(owner))
 
 
-def _text_test(text: str, name: str) -> _Test:
+def _all(tests: Sequence[_Test]) -> _Test:
+    return lambda view: all(test(view) for test in tests)
+
+
+def _at_least(least: int, answers: Iterable[bool]) -> bool:
+    for answer in answers:
+        if least <= 0:
+            return True
+        least -= answer
+    return least <= 0
+
+
+def _whole(text: str, name: str) -> _Test:
+    value = exact(text)
     if name in EXACT_FIELDS:
-        value = exact(text)
         return lambda view: bool(value) and property_of(view.summary, name) == value
-    if name in LINKS:
-        link = name, exact(text)
-        return lambda view: link in view.links
+    return lambda view: (name, value) in view.links
+
+
+def _phrase(text: str, name: str) -> _Test:
+    if name in EXACT_FIELDS or name in LINKS:
+        return _whole(text, name)
     needle = f" {spaced(text)} "
     if not needle.strip():
         return lambda _: False
-    passed = SETS if len(needle.split()) > 1 else frozenset[str]()
+    return _values_test(lambda spread: needle in spread, name, several=len(needle.split()) > 1)
+
+
+def _owners(name: str, passed: frozenset[str]) -> Callable[[str], bool]:
+    """Return whether a term is looked for in the values of an attribute: `name`'s alone, or all but those BY_NAME and `passed`.
+
+    Names of WHOLE are compared whole, and have no words.
+    """
     if name:
-        return lambda view: name not in passed and any(needle in spread for owner, spread in view.values if owner == name)
-    passed |= BY_NAME
-    return lambda view: any(needle in spread for owner, spread in view.values if owner not in passed)
+        looked_in = name not in passed and name not in WHOLE
+        return lambda owner: looked_in and owner == name
+    left_out = passed | BY_NAME
+    return lambda owner: owner not in left_out
+
+
+def _values_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
+    """Return a test of the words of a value between spaces; `several` words never match in one of SETS."""
+    looked_in = _owners(name, SETS if several else frozenset())
+    return lambda view: any(test(spread) for owner, spread in view.values if looked_in(owner))
+
+
+def _word_test(test: Callable[[str], bool], name: str) -> _Test:
+    """Return a test of single words."""
+    return _values_test(lambda spread: any(map(test, spread.split())), name, several=False)
+
+
+def _text_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
+    """Return a test of the text of a value as it is written."""
+    looked_in = _owners(name, SETS if several else frozenset())
+    return lambda view: any(test(text) for owner, text in view.texts if looked_in(owner))
+
+
+def _regex(text: str, name: str) -> _Test:
+    expression = regex.parse(text)
+    if expression.of_words:
+        return _word_test(expression.test(), name)
+    return _text_test(expression.test(), name, several=True)
+
+
+def _near(asked: Sequence[str], distance: int, name: str) -> _Test:
+    found = [word for text in asked for word in words(text)]
+    near = patterns.near(found, distance)
+    return _values_test(lambda spread: near(spread.split()), name, several=len(found) > 1)
+
+
+def _condition(query: Query) -> _Test:
+    match query:
+        case NumberRange() | MomentRange():
+            low, high = values.bounds(query)
+            return lambda view: any(low <= cell <= high for cell in view.cells)
+        case Site(asked):
+            host = places.host(f"http://{asked}")
+            return lambda view: host in view.hosts
+        case Inside(place):
+            wanted = places.wanted(place)
+            return lambda view: places.is_inside(view.segments, wanted)
+    raise TypeError(f"no node of a query: {type(query).__name__}")

@@ -3,7 +3,8 @@
 Laws:
 - Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are removed, so
   that a hostile file can neither forge a mark nor control a terminal. Ruled lines (`=====`) are removed too.
-- A matched word is enclosed in U+0002 and U+0003; the words of a phrase are marked only where they follow each other.
+- A matched word is enclosed in U+0002 and U+0003, in whichever form it was found; the words of a phrase are marked only where they
+  follow each other.
 - The first window with the most different terms of the query is shown; of a text of more than LONG characters, a few parts around
   terms are compared, and the window is taken from the one with most terms.
 """
@@ -11,12 +12,14 @@ Laws:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from processors.query import patterns, regex
+from processors.query.forms import DEFAULT, Analyzer
 from processors.query.words import attribute as known
 from processors.query.words import spaced, spans, words
-from schemas.query import WHOLE, And, Not, Or, Phrase, Query, Word
+from schemas.query import WHOLE, And, Fuzzy, Most, Near, Or, Phrase, Query, Regex, Verbatim, Wildcard, Word
 
 OPEN, CLOSE = "\x02", "\x03"
 MAX_SNIPPET = 300
@@ -29,7 +32,8 @@ LONG = 4_000
 PLACES = 5
 """Occurrences of each term that are considered in a long text."""
 
-Terms = frozenset[tuple[str, ...]]
+Runs = frozenset[tuple[str, ...]]
+"""Words and phrases, as tuples of words."""
 
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]+")
 _DRAWN = re.compile(r"(?<!\S)([-=_*#~+^.:])\1{4,}(?!\S)")
@@ -42,16 +46,50 @@ class _Mark(NamedTuple):
     term: str
 
 
-def terms(query: Query) -> Terms:
-    """Return the words and phrases that a matching text may contain, as tuples of words; without negated and exact terms."""
+class Terms(NamedTuple):
+    """What a matching text may contain: words and phrases as they are written, and tests of single words."""
+
+    runs: Runs = frozenset()
+    tests: tuple[Callable[[str], bool], ...] = ()
+
+    def runs_of(self, text: str) -> Runs:
+        """Return the words and phrases to mark in a text."""
+        if not self.tests:
+            return self.runs
+        return self.runs | {(word,) for word in set(words(text)) if any(test(word) for test in self.tests)}
+
+
+def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
+    """Return the terms that a matching text may contain, without negated and exact ones."""
+    found = list(_terms(query, analyzer))
+    runs = frozenset(each for each in found if isinstance(each, tuple) and each)
+    return Terms(runs, tuple(each for each in found if not isinstance(each, tuple)))
+
+
+def _terms(query: Query, analyzer: Analyzer) -> Iterator[tuple[str, ...] | Callable[[str], bool]]:
     match query:
-        case And(parts) | Or(parts):
-            return frozenset().union(*map(terms, parts))
-        case Word(text, attribute) | Phrase(text, attribute) if known(attribute) not in WHOLE:
-            return frozenset([tuple(words(text))]) - {()}
-        case Not():
-            return frozenset()
-    return frozenset()
+        case And(parts) | Or(parts) | Most(parts):
+            for part in parts:
+                yield from _terms(part, analyzer)
+        case Word(text, attribute) if known(attribute) not in WHOLE:
+            found = tuple(words(text))
+            yield found if len(found) != 1 else _formed(found[0], analyzer)
+        case Phrase(text, attribute) | Verbatim(text, attribute) if known(attribute) not in WHOLE:
+            yield tuple(words(text))
+        case Near(asked):
+            yield from ((word,) for text in asked for word in words(text))
+        case Wildcard(text):
+            yield patterns.wildcard(text)
+        case Fuzzy(text, errors):
+            yield patterns.fuzzy(text, errors)
+        case Regex(text) if (expression := regex.parse(text)).of_words:
+            yield expression.test()
+
+
+def _formed(asked: str, analyzer: Analyzer) -> Callable[[str], bool]:
+    """Return whether a word has a form of a query's word."""
+    wanted = frozenset(analyzer.query_forms(asked))
+    return lambda word: word == asked or not wanted.isdisjoint(analyzer.query_forms(word))
 
 
 def plain(text: str) -> str:
@@ -62,17 +100,18 @@ def plain(text: str) -> str:
 def snippet(candidates: Sequence[str], wanted: Terms) -> str:
     """Return the best window of several texts; if none has a term, the beginning of the first that is not empty."""
     best, shown = -1, ""
-    for text in (_part(candidate, wanted) for candidate in candidates):
-        if not text:
+    for candidate in candidates:
+        runs = wanted.runs_of(candidate)
+        if not (text := _part(candidate, runs)):
             continue
-        marks = list(_marks(text, wanted))
+        marks = list(_marks(text, runs))
         start, value = _window(marks)
         if value > best:
             best, shown = value, _cut(text, start, marks)
     return shown
 
 
-def _part(text: str, wanted: Terms) -> str:
+def _part(text: str, wanted: Runs) -> str:
     """Return a text for display; of a long one the first part, among those around terms, with the most terms."""
     if len(text) <= LONG:
         return _undrawn(text)
@@ -98,7 +137,7 @@ def _undrawn(text: str) -> str:
     return plain(_DRAWN.sub(" ", text))
 
 
-def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:
+def _marks(text: str, wanted: Runs) -> Iterator[_Mark]:
     """Return the occurrences of the terms in order, without those that overlap an earlier one."""
     whole = f" {spaced(text)} "
     present = sorted((term for term in wanted if f" {' '.join(term)} " in whole), key=lambda term: (-len(term), term))

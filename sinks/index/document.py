@@ -5,8 +5,8 @@ Laws:
   engines and the predicate cannot disagree about what matches.
 - A field without words gets one word that no query can contain (ABSENT), so that each engine counts all documents
   in each field: BM25 then uses the same numbers, and the engines agree about the order too.
-- BM25 with k1 = 1.2 and b = 0.75; the best field counts fully, the others a tenth. Title, keywords, abstract and description weigh
-  more than the rest (Nebula's domain-specific ranking, seed 000). Conditions (exact fields, `attribute:*`, NOT, `*`) do not score.
+- BM25 with k1 = 1.2 and b = 0.75. A bare word scores by its form in the whole text and in the title; words in quotes by the best
+  field, of which the title weighs most, the others a tenth. Patterns, ranges and conditions do not score.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from urllib.parse import quote
 
 import msgspec
 
+from processors.query.forms import Analyzer, language_code, signed_names
 from processors.query.snippet import Terms, plain, snippet
 from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, links
 from processors.query.words import attribute as known
 from schemas.ports import Hit
-from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE, And, Or, Phrase, Query, Word
+from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE, And, Most, Near, Or, Phrase, Query, Verbatim, Word
 from schemas.records import Summary
 
-FORMAT = f"4.{ANALYSIS}"
+FORMAT = f"5.{ANALYSIS}"
 """Version of the fields and of the analysis; an index with another version is rebuilt by replay."""
 
 REST, ATTRIBUTES = "rest", "attributes"
 WORDED = (*TEXT_FIELDS, REST, ATTRIBUTES)
-"""Fields that hold words."""
+"""Fields that hold words as they are written, in order."""
+FORMS, TITLE_FORMS, NAMED_FORMS = "forms", "title-forms", "named-forms"
+FORMED = (FORMS, TITLE_FORMS, NAMED_FORMS)
+"""Fields that hold forms of words (`processors.query.forms`), without order: of all text that a bare word is looked for in; of the
+
+title; and of every attribute, each form behind the `mark` of its name.
+"""
+UNCOUNTED = SETS | {NAMED_FORMS}
+"""Fields whose words are present or not, and not counted."""
 _TEXTS = frozenset(TEXT_FIELDS)
 
 ABSENT = "-"
 """Word of a field without words: it has no letter, so no query can contain it."""
 
-WEIGHTS: Mapping[str, float] = {
-    "title": 6.0,
-    "keywords": 3.0,
-    "abstract": 2.5,
-    "description": 2.5,
-    "author": 1.5,
-    "partial-text": 1.0,
-    "full-text": 1.0,
-    "terms": 1.0,
-    REST: 1.0,
-}
-"""Weights of the fields, for a query that names none."""
+TITLE_WEIGHT = 0.3
+"""Weight of a form in the title, beside its weight of 1 in the whole text (found by `make bench ARGS=ranking`)."""
+WEIGHTS: Mapping[str, float] = {field: 2.0 if field == "title" else 1.0 for field in (*TEXT_FIELDS, REST)}
+"""Weights of the fields, for words in quotes without an attribute."""
 OTHER_FIELDS_SHARE = 0.1
 
 SHOWN_TEXT = 1_000
@@ -59,6 +60,9 @@ SHOWN_FULL = 65_536
 SNIPPET_FIELDS = ("description", "abstract", "partial-text", "full-text")
 MAX_TITLE = 500
 """Maximum characters of a title that are stored for display."""
+
+SITE = "site"
+"""Name of the exact values of a host and of those above it."""
 
 COPY, HIDDEN = "copy", "hidden"
 """Roles: of a copy; of a document that is no summary (stored removals, and the state of the index)."""
@@ -123,27 +127,45 @@ def term(name: str) -> str:
     return f"{_UNSAFE.sub(_quoted, name)}="
 
 
-def words_by_field(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the texts of each of WORDED, from the values that `named` returned; words may be separated by several spaces."""
+def words_by_field(values: Mapping[str, Sequence[str]], analyzer: Analyzer) -> dict[str, list[str]]:
+    """Return the texts of each of WORDED and FORMED, from the values that `searchable_values` returned.
+
+    Words may be separated by several spaces. Each text is a value, but for the forms, which have no order: one text.
+    """
     found: dict[str, list[str]] = {}
-    names = [name for name, texts in values.items() if name not in LINKS for _ in texts]
-    all_words = all_spaced([text for name, texts in values.items() if name not in LINKS for text in texts])
-    for name, words in zip(names, all_words, strict=True):
-        if not words or words.isspace():
-            continue
-        if name in _TEXTS:
-            found.setdefault(name, []).append(words)
-        else:
-            if name not in BY_NAME:
-                found.setdefault(REST, []).append(words)
-            before = mark(name)
-            found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(words.split()))
+    formed: dict[str, list[str]] = {FORMS: [], TITLE_FORMS: [], NAMED_FORMS: []}
+    language = language_code(values)
+    texts = [(name, text) for name, texts in values.items() if name not in LINKS for text in texts]
+    for (name, text), words in zip(texts, all_spaced([text for _, text in texts]), strict=True):
+        if words and not words.isspace():
+            _add_words(found, name, words)
+        _add_forms(formed, name, [*analyzer.forms(words.split(), language), *signed_names(text)])
     for name in SETS & found.keys():
         found[name] = [" ".join(dict.fromkeys(" ".join(found[name]).split()))]
-    for field in WORDED:
+    found |= {field: [" ".join(forms)] for field, forms in formed.items() if forms}
+    for field in (*WORDED, *FORMED):
         if field not in found:
             found[field] = [ABSENT]
     return found
+
+
+def _add_words(found: dict[str, list[str]], name: str, words: str) -> None:
+    if name in _TEXTS:
+        found.setdefault(name, []).append(words)
+        return
+    if name not in BY_NAME:
+        found.setdefault(REST, []).append(words)
+    before = mark(name)
+    found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(words.split()))
+
+
+def _add_forms(formed: Mapping[str, list[str]], name: str, forms: list[str]) -> None:
+    if name not in BY_NAME:
+        formed[FORMS].extend(forms)
+    if name == "title":
+        formed[TITLE_FORMS].extend(forms)
+    before = mark(name)
+    formed[NAMED_FORMS].extend(before + form for form in dict.fromkeys(forms))
 
 
 def link(name: str, target: str) -> str:
@@ -191,9 +213,9 @@ def hit(score: float, kept: StoredHit, wanted: Terms) -> Hit:
 def scores(query: Query) -> bool:
     """Return whether a query ranks by score; other queries only filter."""
     match query:
-        case And(parts) | Or(parts):
+        case And(parts) | Or(parts) | Most(parts):
             return any(map(scores, parts))
-        case Word(_, attribute) | Phrase(_, attribute):
+        case Word(_, attribute) | Phrase(_, attribute) | Verbatim(_, attribute) | Near(_, _, attribute):
             return known(attribute) not in WHOLE
     return False
 

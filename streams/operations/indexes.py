@@ -30,5 +30,6 @@ def open_index_at(url: str, name: str, folder: Path, broker: str, *, writable: b
 
         return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, fresh=False)
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
+    from streams.operations.registered import records  # noqa: PLC0415 - as above
 
-    return TantivyIndex(index_folder(folder, broker), writable=writable)
+    return TantivyIndex(index_folder(folder, broker), writable=writable, records=records(folder, broker))

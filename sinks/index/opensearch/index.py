@@ -15,21 +15,27 @@ Laws:
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
 from threading import Lock
+from typing import Any
 
+from processors.query.forms import DEFAULT, Analyzer
+from processors.query.predicate import tiers
 from processors.query.snippet import terms
 from schemas.codec import DecodeError, decode
 from schemas.ports import Page, Refused
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.index.document import REMEMBERED, SWEEP, hit, scores
+from sinks.index.compiled import checked, paged, refuse_above
+from sinks.index.document import REMEMBERED, SWEEP, hit, oid_of, scores
 from sinks.index.errors import IndexDamaged, IndexMoved, IndexUnreachable
 from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
 from sinks.index.opensearch.node import Node
-from sinks.index.opensearch.query import compiled
+from sinks.index.opensearch.query import Engine, compiled
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
-from sinks.index.opensearch.search import by_score, by_url, count, scroll
+from sinks.index.opensearch.search import Scored, by_score, by_url, count, scroll
 
 ITEMS = 1_000
 """Maximum number of changes per request ..."""
@@ -37,6 +43,8 @@ BYTES = 5 << 20
 """... and their approximate size in bytes."""
 PARTITIONS = 4_096
 """Maximum number of partitions of a topic."""
+
+Ranked = Callable[[Node, str, Engine, int, int], tuple[Scored, int]]
 
 
 class OpenSearchIndex:
@@ -46,10 +54,20 @@ class OpenSearchIndex:
     less.
     """
 
-    def __init__(self, url: str, alias: str, *, writable: bool = True, fresh: bool = True, make: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        alias: str,
+        *,
+        writable: bool = True,
+        fresh: bool = True,
+        make: bool = True,
+        analyzer: Analyzer = DEFAULT,
+    ) -> None:
         """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
         self.alias = alias
         self.node = Node(url)
+        self._analyzer = analyzer
         self._writable = writable
         self._fresh = fresh
         self._make = writable and make
@@ -95,7 +113,7 @@ class OpenSearchIndex:
             size = 0
             with self._making:
                 while rest is not None and len(part) < ITEMS and size < BYTES:
-                    line = item(rest)
+                    line = item(rest, self._analyzer)
                     part.append((rest, line))
                     size += len(line)
                     rest = next(coming, None)
@@ -155,31 +173,57 @@ class OpenSearchIndex:
 
     def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
         """Return a page of hits: see `BrokerIndex.search`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        engine = compiled(query, copies=copies)
-        offset = max(offset, 0)
-        if limit <= 0:
-            return Page((), count(self.node, self.alias, engine))
-        found, total = (by_score if scores(query) else by_url)(self.node, self.alias, engine, offset, limit)
-        wanted = terms(query)
+        parts = [partial(self._part, part, copies) for part in tiers(query)]
+        found, total = paged(parts, max(offset, 0), max(limit, 0))
+        wanted = terms(query, self._analyzer)
         return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
+
+    def _part(self, query: Query, copies: bool, offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page of the matches of a part of a query, and their number."""
+        engine, inexact = compiled(query, self._analyzer, copies=copies)
+        ranked = by_score if scores(query) else by_url
+        if inexact is None:
+            return ranked(self.node, self.alias, engine, offset, limit) if limit else ([], count(self.node, self.alias, engine))
+        candidates = self._checked(query, engine, inexact, ranked)
+        return candidates[offset : offset + limit], len(candidates)
+
+    def _checked(self, query: Query, engine: Engine, inexact: Query, ranked: Ranked) -> Scored:
+        """Return all matches of a query that the engine answers too widely."""
+        refuse_above(number := count(self.node, self.alias, engine), inexact)
+        found, _ = ranked(self.node, self.alias, engine, 0, number) if number else ([], 0)
+        right = checked(query, self._analyzer, self._records, [oid_of(kept.oid) for _, kept in found])
+        return list(compress(found, right))
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OIDs of a snapshot's matches, in order of OID. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        return scroll(self.node, self.alias, compiled(query))
+        engine, inexact = compiled(query, self._analyzer)
+        if inexact is None:
+            return scroll(self.node, self.alias, engine)
+        return iter(sorted(oid_of(kept.oid) for _, kept in self._checked(query, engine, inexact, by_url)))
 
     def count(self, query: Query) -> int:
         """Return the number of matches, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        return count(self.node, self.alias, compiled(query))
+        engine, inexact = compiled(query, self._analyzer)
+        return count(self.node, self.alias, engine) if inexact is None else len(self._checked(query, engine, inexact, by_url))
+
+    def _records(self, oids: Sequence[str]) -> Mapping[str, Summary | Removed]:
+        """Return the last records applied for some OIDs."""
+        found: dict[str, Summary | Removed] = {}
+        for start in range(0, len(oids), ITEMS):
+            names = [identifier(oid) for oid in oids[start : start + ITEMS]]
+            wanted = {"query": {"ids": {"values": names}}, "stored_fields": ["record"], "size": len(names)}
+            answer = self.node.ask("POST", f"/{self.alias}/_search", wanted, allow_partial_search_results="false")
+            for each in answer["hits"]["hits"]:
+                record = _decoded(each, each["_id"])
+                if record is not None:
+                    found[record.oid] = record
+        return found
 
     def record(self, oid: str) -> Summary | Removed | None:
         """Return the last record applied for an OID, or None. Raises IndexDamaged."""
         wanted = {"query": {"ids": {"values": [identifier(oid)]}}, "stored_fields": ["record"]}
         for found in self.node.ask("POST", f"/{self.alias}/_search", wanted, allow_partial_search_results="false")["hits"]["hits"]:
-            try:
-                record = decode(b64decode(found["fields"]["record"][0]))
-            except DecodeError as error:
-                raise IndexDamaged(f"the index holds a record of another version: {oid}") from error
-            if isinstance(record, Summary | Removed):
+            if (record := _decoded(found, oid)) is not None:
                 return record
         return None
 
@@ -187,3 +231,12 @@ class OpenSearchIndex:
         """Close the connections. Applied changes remain."""
         self._writable = False
         self.node.close()
+
+
+def _decoded(found: Mapping[str, Any], oid: str) -> Summary | Removed | None:
+    """Return the record of a document. Raises IndexDamaged."""
+    try:
+        record = decode(b64decode(found["fields"]["record"][0]))
+    except DecodeError as error:
+        raise IndexDamaged(f"the index holds a record of another version: {oid}") from error
+    return record if isinstance(record, Summary | Removed) else None

@@ -8,8 +8,11 @@ add a field.
 | --- | --- |
 | oid | the OID as a column, for scrolls in order of OID |
 | title, description, abstract, keywords, author, partial-text, full-text, terms, rest, attributes | words (`document.py`) |
+| forms, title-forms, named-forms | forms of words (`document.py`), without positions |
+| places | the folders and archives that the summary lies in, outermost first |
+| cells | numbers and moments of all attributes (`processors.query.values`) |
 | has | the names of the attributes present |
-| exact | `name=value` for each of EXACT_FIELDS |
+| exact | `name=value` for each of EXACT_FIELDS, and `site=host` |
 | url | the URL as a column, for order among equal scores |
 | links | the terms of links: each URL of LINKS, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
@@ -32,11 +35,28 @@ from uuid import uuid4
 
 import msgspec
 
+from processors.query.forms import DEFAULT, Analyzer
+from processors.query.places import hosts, segment_terms, segments
+from processors.query.values import cells
 from processors.query.words import properties, searchable_values
 from schemas.codec import encode
 from schemas.query import SETS
 from schemas.records import Removed, Summary
-from sinks.index.document import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, name_terms, shown, sortable, words_by_field
+from sinks.index.document import (
+    ABSENT,
+    COPY,
+    FORMAT,
+    FORMED,
+    HIDDEN,
+    SITE,
+    UNCOUNTED,
+    WORDED,
+    linked,
+    name_terms,
+    shown,
+    sortable,
+    words_by_field,
+)
 
 LONGEST = 1_024
 """Maximum length of a token in UTF-16 units: longer than any word of `processors.query.words`."""
@@ -53,7 +73,10 @@ def definition() -> dict[str, Any]:
     """Return settings and mappings of a new index. The cluster and its templates decide the numbers of shards and replicas."""
     words = {"type": "text", "analyzer": "spaced"}
     fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
+    fields |= {name: words | {"index_options": "docs" if name in UNCOUNTED else "freqs"} for name in FORMED}
     fields |= {
+        "places": words | {"norms": False},
+        "cells": {"type": "long"},
         "oid": _COLUMN,
         "url": _COLUMN,
         "has": _KEYWORD,
@@ -85,13 +108,16 @@ def identifier(oid: str) -> str:
     return oid if _HEX.fullmatch(oid) else "=" + hashlib.sha256(oid.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def summary_document(summary: Summary) -> dict[str, Any]:
-    """Return the document of a summary."""
+def summary_document(summary: Summary, analyzer: Analyzer) -> dict[str, Any]:
+    """Return the document of a summary, with the forms that an Analyzer makes."""
     values = searchable_values(summary)
     known = properties(summary)
-    document: dict[str, Any] = {**words_by_field(values)}
+    document: dict[str, Any] = {**words_by_field(values, analyzer)}
     document["has"] = list(name_terms(values, known))
-    document["exact"] = [f"{name}={value}" for name, value in known.items()]
+    document["exact"] = [f"{name}={value}" for name, value in (*known.items(), *((SITE, host) for host in hosts(summary.url)))]
+    document["places"] = " ".join(segment_terms(segments(summary.url)))
+    if found := cells(values):
+        document["cells"] = sorted(found)
     if links := linked(values):
         document["links"] = list(links)
     document["url"] = sortable(summary.url)
@@ -112,12 +138,12 @@ def _hidden() -> dict[str, Any]:
     If one document of a segment lacks a field, Lucene keeps the field's lengths in a sparse table, and looks into that for every
     posting that it writes: a third of all its work.
     """
-    return dict.fromkeys(WORDED, ABSENT) | {"role": HIDDEN}
+    return dict.fromkeys((*WORDED, *FORMED), ABSENT) | {"role": HIDDEN}
 
 
-def item(change: Summary | Removed) -> bytes:
+def item(change: Summary | Removed, analyzer: Analyzer = DEFAULT) -> bytes:
     """Return a change as an item of a bulk."""
-    document = removal_document(change) if isinstance(change, Removed) else summary_document(change)
+    document = removal_document(change) if isinstance(change, Removed) else summary_document(change, analyzer)
     # As bytes: msgspec encodes them in base64, as the mapping requires.
     document |= {"oid": change.oid, "published": change.published, "record": encode(change)}
     return _lines(identifier(change.oid), max(change.published, 0), document)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tantivy import Index, Schema
 
+from processors.query import QueryError
 from sinks.index.errors import IndexDamaged, IndexMissing
 
 META = "meta.json"
@@ -55,6 +56,8 @@ def reading(path: Path) -> Iterator[None]:
     """Turn errors of the engine while it reads the folder into IndexDamaged, or into OSError: reading may also write."""
     try:
         yield
+    except QueryError:
+        raise
     except ValueError as error:
         said = SYSTEM.search(str(error))
         if said and int(said[1]) in NO_ROOM:

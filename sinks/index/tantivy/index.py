@@ -14,19 +14,25 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
 from pathlib import Path
 
 import msgspec
-from tantivy import Document, FieldType, IndexWriter, Searcher
+from tantivy import FieldType, IndexWriter, Searcher
 from tantivy import Query as Engine
 
+from processors.query import unparse
+from processors.query.forms import DEFAULT, Analyzer
+from processors.query.predicate import tiers
 from processors.query.snippet import terms
 from schemas.ports import Page, Refused
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.index.document import REMEMBERED, SWEEP, hit, key, scores
-from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing
+from sinks.index.compiled import Records, checked, paged, refuse_above
+from sinks.index.document import REMEMBERED, SWEEP, hit, key, oid_of, scores
+from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, QueryRefused
 from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
 from sinks.index.tantivy.query import Compiler
 from sinks.index.tantivy.schema import (
@@ -40,7 +46,7 @@ from sinks.index.tantivy.schema import (
     state_document,
     summary_document,
 )
-from sinks.index.tantivy.search import by_score, by_url, count, step, without_copies
+from sinks.index.tantivy.search import Scored, by_score, by_url, count, step, without_copies
 
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
@@ -49,13 +55,22 @@ HEAP, LEAST_HEAP = 120_000_000, 15_000_000
 SCROLL = 2_000
 """Summaries per step of a scroll."""
 
+Ranked = Callable[[Searcher, Engine, int, int], tuple[Scored, int]]
+
 
 class TantivyIndex:
     """Index in a folder. With `writable`, it is created if there is none, and locked against a second writer."""
 
-    def __init__(self, path: Path, *, writable: bool = True, heap: int = HEAP) -> None:
-        """Open the index. Raises IndexDamaged, IndexMissing (not writable, and there is none), IndexBusy, OSError."""
+    def __init__(
+        self, path: Path, *, writable: bool = True, heap: int = HEAP, records: Records | None = None, analyzer: Analyzer = DEFAULT
+    ) -> None:
+        """Open the index. `records`: where the records are that the predicate is asked about, if an answer is too wide.
+
+        Raises IndexDamaged, IndexMissing (not writable, and there is none), IndexBusy, OSError.
+        """
         self.path = path
+        self._records = records
+        self._analyzer = analyzer
         self._schema = schema()
         self._resources = contextlib.ExitStack()
         try:
@@ -67,7 +82,7 @@ class TantivyIndex:
             raise
 
     def _begin(self, heap: int, writable: bool) -> None:
-        self._compiler = Compiler(self._schema)
+        self._compiler = Compiler(self._schema, self._analyzer)
         self._writer: IndexWriter | None = None
         self._heap = heap
         self._writable = writable
@@ -129,7 +144,7 @@ class TantivyIndex:
     def _put(self, writer: IndexWriter, oid: str, change: Summary | Removed, *, anew: bool) -> None:
         if anew:
             writer.delete_documents_by_query(self._keyed(oid))
-        writer.add_document(_document(change))
+        writer.add_document(removal_document(change) if isinstance(change, Removed) else summary_document(change, self._analyzer))
 
     def offsets(self) -> Mapping[int, int]:
         """Return the next offset to apply by partition; empty for a new index."""
@@ -138,25 +153,50 @@ class TantivyIndex:
         return dict(self._state.offsets)
 
     def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
-        """Return a page of hits: see `BrokerIndex.search`. Raises IndexDamaged."""
+        """Return a page of hits: see `BrokerIndex.search`. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
             searcher = self._searcher()
-            engine = self._compiler.compile(query)
-            if not copies:
-                engine = without_copies(self._schema, engine)
             # The engine allocates room for the requested number of hits before it knows how many there are.
-            offset, limit = max(offset, 0), min(limit, searcher.num_docs)
-            if limit <= 0 or offset >= searcher.num_docs:
-                return Page((), count(searcher, engine))
-            found, total = (by_score if scores(query) else by_url)(searcher, engine, offset, limit)
-        wanted = terms(query)
+            offset, limit = max(offset, 0), max(min(limit, searcher.num_docs), 0)
+            found, total = paged(
+                [partial(self._part, searcher, part, copies) for part in tiers(query)],
+                offset,
+                limit if offset < searcher.num_docs else 0,
+            )
+        wanted = terms(query, self._analyzer)
         return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
 
+    def _part(self, searcher: Searcher, query: Query, copies: bool, offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page of the matches of a part of a query, and their number."""
+        engine, inexact = self._compiler.compile(query, searcher)
+        if not copies:
+            engine = without_copies(self._schema, engine)
+        ranked = by_score if scores(query) else by_url
+        if inexact is None:
+            return ranked(searcher, engine, offset, limit) if limit else ([], count(searcher, engine))
+        candidates = self._checked(searcher, query, engine, inexact, ranked)
+        return candidates[offset : offset + limit], len(candidates)
+
+    def _checked(self, searcher: Searcher, query: Query, engine: Engine, inexact: Query, ranked: Ranked) -> Scored:
+        """Return all matches of a query that the engine answers too widely."""
+        refuse_above(number := count(searcher, engine), inexact)
+        if not number:
+            return []
+        if self._records is None:
+            raise QueryRefused(f"{unparse(inexact)} cannot be looked for: the records of this index are not here")
+        found, _ = ranked(searcher, engine, 0, number)
+        right = checked(query, self._analyzer, self._records, [oid_of(kept.oid) for _, kept in found])
+        return list(compress(found, right))
+
     def scroll(self, query: Query) -> Iterator[str]:
-        """Iterate over the OID of every match, in order of OID, from one snapshot. Raises IndexDamaged."""
+        """Iterate over the OID of every match, in order of OID, from one snapshot. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
             searcher = self._searcher()
-            engine = self._compiler.compile(query)
+            engine, inexact = self._compiler.compile(query, searcher)
+            if inexact is not None:
+                found = self._checked(searcher, query, engine, inexact, by_url)
+                yield from sorted(oid_of(kept.oid) for _, kept in found)
+                return
         low: int | None = 0
         while low is not None:
             with reading(self.path):
@@ -164,9 +204,11 @@ class TantivyIndex:
             yield from oids
 
     def count(self, query: Query) -> int:
-        """Return the number of matches, copies included. Raises IndexDamaged."""
+        """Return the number of matches, copies included. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
-            return count(self._searcher(), self._compiler.compile(query))
+            searcher = self._searcher()
+            engine, inexact = self._compiler.compile(query, searcher)
+            return count(searcher, engine) if inexact is None else len(self._checked(searcher, query, engine, inexact, by_url))
 
     def close(self) -> None:
         """Wait for merges and release the lock. Applied changes remain."""
@@ -277,7 +319,3 @@ class TantivyIndex:
         if state.format != FORMAT:
             raise IndexDamaged(f"the index has format {state.format}, this version has {FORMAT}: {self.path}")
         return state
-
-
-def _document(change: Summary | Removed) -> Document:
-    return removal_document(change) if isinstance(change, Removed) else summary_document(change)

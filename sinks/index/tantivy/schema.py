@@ -8,9 +8,12 @@ Strategy: text comes as words between spaces (`sinks/index/document.py`), which 
 | order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
 | title, description, abstract, keywords, author, partial-text, full-text, terms | the attributes of these names |
 | rest | the text of all other attributes except those found BY_NAME alone, one value after the other |
+| forms, title-forms, named-forms | forms of words (`document.py`), without positions |
 | attributes | the text of all other attributes, each word prefixed by the `mark` of its name, as if each were a field of its own |
+| places | the folders and archives that the summary lies in, outermost first |
+| cells | numbers and moments of all attributes, as columns (`processors.query.values`) |
 | has | the names of the attributes present |
-| exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if the object's URL is the summary's |
+| exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if both URLs are the same; `site=host` |
 | url | the URL as a column, for order among equal scores |
 | links | the terms of LINKS, which are not text: each URL, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
@@ -27,11 +30,29 @@ from typing import Literal
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
+from processors.query.forms import Analyzer
+from processors.query.places import hosts, segment_terms, segments
+from processors.query.values import cells
 from processors.query.words import properties, searchable_values
 from schemas.query import SETS
 from schemas.records import Removed, Summary
 from sinks.index import document as documents
-from sinks.index.document import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, name_terms, shown, sortable, words_by_field
+from sinks.index.document import (
+    ABSENT,
+    COPY,
+    FORMED,
+    HIDDEN,
+    SITE,
+    UNCOUNTED,
+    WORDED,
+    is_plain,
+    key,
+    linked,
+    name_terms,
+    shown,
+    sortable,
+    words_by_field,
+)
 
 FORMAT = f"{documents.FORMAT}.1"
 """Version of the documents and of these fields; an index with another version is rebuilt by replay."""
@@ -63,6 +84,10 @@ def schema() -> Schema:
     for name in WORDED:
         option: Literal["basic", "position"] = "basic" if name in SETS else "position"
         builder.add_text_field(name, tokenizer_name="whitespace", index_option=option)
+    for name in FORMED:
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic" if name in UNCOUNTED else "freq")
+    builder.add_text_field("places", tokenizer_name="whitespace", index_option="position")
+    builder.add_unsigned_field("cells", fast=True)
     for name in ("has", "links"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     for name in ("exact", "role"):
@@ -80,12 +105,12 @@ def order(oid: str) -> int:
     return int.from_bytes(oid.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big")
 
 
-def summary_document(summary: Summary) -> Document:
-    """Return the document of a summary."""
+def summary_document(summary: Summary, analyzer: Analyzer) -> Document:
+    """Return the document of a summary, with the forms that an Analyzer makes."""
     document = _identified(summary)
     add = document.add_text
     values = searchable_values(summary)
-    for field, texts in words_by_field(values).items():
+    for field, texts in words_by_field(values, analyzer).items():
         for words in texts:
             add(field, words)
     known = properties(summary)
@@ -93,6 +118,11 @@ def summary_document(summary: Summary) -> Document:
         if name == "oid" and is_plain(summary.oid):
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
+    for host in hosts(summary.url):
+        add("exact", f"{SITE}={host}")
+    add("places", " ".join(segment_terms(segments(summary.url))))
+    for cell in cells(values):
+        document.add_unsigned("cells", cell)
     # One text for all names: each call into the engine costs a microsecond.
     add("has", " ".join(name_terms(values, known)))
     if links := linked(values):
@@ -108,7 +138,7 @@ def removal_document(removal: Removed) -> Document:
     """Return the document of a removal, stored so that an older summary does not return."""
     document = _identified(removal)
     document.add_text("role", HIDDEN)
-    for field in WORDED:
+    for field in (*WORDED, *FORMED):
         document.add_text(field, ABSENT)
     document.add_unsigned("removed", max(removal.time, 0))
     return document

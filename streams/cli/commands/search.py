@@ -30,7 +30,6 @@ from streams.cli.common import (
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
-    from processors.broker.register import Entry
     from schemas.ports import Hit, Page
     from schemas.query import Query
     from schemas.records import Summary
@@ -205,17 +204,13 @@ def show(
 
 def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
     """Return the Broker's version of a summary. Raises Failure."""
-    import msgspec
-
-    from schemas.codec import decode
+    from streams.operations.registered import entry, summary_of
 
     for oid in _oids(store, what, gatherer):
-        entry = _entry(store, broker, oid)
-        if entry is not None and entry.summary:
-            summary: Any = decode(entry.summary)
-            role = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
-            return msgspec.structs.replace(summary, published=entry.published, **role)  # type: ignore[no-any-return]
-        if entry is not None:
+        found = entry(store, broker, oid)
+        if found is not None and (summary := summary_of(found)) is not None:
+            return summary
+        if found is not None:
             raise _removed(what)
     raise _none(what)
 
@@ -256,21 +251,6 @@ def _indexed(found: Settings, broker: str, what: str) -> Summary:
             raise _removed(what)
         return record
     raise _none(what)
-
-
-def _entry(store: Store, broker: str, oid: str) -> Entry | None:
-    """Return the entry of the Broker's Registry for a summary, also a removed one."""
-    import msgspec
-
-    from processors.broker.register import Entry
-    from streams.store import partition
-    from streams.topology.flow import archive
-
-    if (count := store.topics().get(archive(broker).name)) is None:
-        return None
-    rows = store.rows(f"register.{broker}", partition(oid.encode(), count))
-    value = rows.get(b"r|" + oid.encode()) if rows is not None else None
-    return msgspec.msgpack.decode(value, type=Entry) if value is not None else None
 
 
 def _is_cataloged(store: Store, url: str) -> bool:

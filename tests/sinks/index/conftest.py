@@ -6,7 +6,8 @@ OpenSearch is started only for tests that use it: tests of another engine start 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import blake2s
 from pathlib import Path
@@ -23,9 +24,25 @@ from sinks.index.tantivy.index import TantivyIndex
 Open = Callable[[Path], BrokerIndex]
 
 
+class WithRecords(TantivyIndex):
+    """A tantivy index with the records that were put into it, as a data folder has them beside its index."""
+
+    folders: Mapping[Path, dict[str, Summary | Removed]] = defaultdict(dict)
+
+    def __init__(self, path: Path, **more: Any) -> None:
+        kept = self._kept = self.folders[path]
+        super().__init__(path, records=lambda oids: {oid: kept[oid] for oid in oids if oid in kept}, **more)
+
+    def add(self, changes: Sequence[Summary | Removed]) -> None:
+        super().add(changes)
+        for change in changes:
+            if change.oid not in self._kept or self._kept[change.oid].published <= change.published:
+                self._kept[change.oid] = change
+
+
 def tantivy(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Open tantivy indexes in folders."""
-    yield lambda folder: TantivyIndex(folder / "index", heap=15_000_000)
+    yield lambda folder: WithRecords(folder / "index", heap=15_000_000)
 
 
 def opensearch(request: pytest.FixtureRequest) -> Iterator[Open]:

@@ -18,7 +18,26 @@ from processors.identity import oid
 from processors.query import QueryError, parse, predicate, unparse
 from processors.query.words import properties
 from schemas.ports import BrokerIndex
-from schemas.query import And, Every, Exists, Node, Not, Or, Phrase, Word
+from schemas.query import (
+    And,
+    Every,
+    Exists,
+    Fuzzy,
+    Inside,
+    MomentRange,
+    Most,
+    Near,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Regex,
+    Site,
+    Verbatim,
+    Wildcard,
+    Word,
+)
 from schemas.records import Summary
 from tests.sinks.index.conftest import ENGINES
 
@@ -41,6 +60,13 @@ WORDS = (
     "1.5",
     "\u00ad",
     "http://a/",
+    "whales",
+    "whaling",
+    "résumé",
+    "resume",
+    "C++",
+    "2024-03-05",
+    "Zelёnyi",
 )
 PROPERTIES = ("html", "WHALE", "http://a/0", "HTTP://A/1", "AB" * 16)
 """Values of exact fields, in various spellings."""
@@ -64,6 +90,9 @@ NAMES = (
     "Terms",
     "file-name",
     "Copy",
+    "language",
+    "pages",
+    "date",
 )
 """A few words and names, so that they often match; each differs from another in one way only."""
 
@@ -71,17 +100,47 @@ text = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.text(max_
 value = text | text.map(lambda t: t.encode("utf-8", "replace")) | st.binary(max_size=4)
 attributes = st.dictionaries(st.sampled_from(NAMES), st.lists(value, max_size=2).map(tuple), max_size=4)
 name = st.sampled_from(("", *NAMES))
+patterns = st.sampled_from(("wha*", "*ale", "wh?le", "*hal*", "str*", "x?", "whale*", "f?n*"))
+expressions = st.sampled_from(
+    (
+        "wh[ai]le",
+        "(whale|fin)s?",
+        "w.{2,3}e",
+        "stra(ss|ß)e",
+        "^whale",
+        "whale +fin",
+        "fin$",
+        r"\d",
+        r"\w+le",
+        "[^x]hale",
+        "whale(fin)?",
+    )
+)
+bounds = st.sampled_from((None, -1.0, 0.0, 1.0, 1.5, 2.0, 2_000.0))
+moments = st.sampled_from((None, 1_704_067_200, 1_709_596_800, 1_717_200_000))
 leaf = st.one_of(
     st.just(Every()),
     st.builds(Word, st.sampled_from(WORDS) | st.text(max_size=4), name),
     st.builds(Phrase, text, name),
     st.builds(Exists, st.sampled_from(NAMES)),
+    st.builds(Verbatim, st.sampled_from(WORDS) | text, name),
+    st.builds(Wildcard, patterns, name),
+    st.builds(Fuzzy, st.sampled_from(("whale", "wale", "strasse", "whalefin")), st.sampled_from((1, 2, 3)), name),
+    st.builds(Regex, expressions, name),
+    st.builds(Near, st.lists(st.sampled_from(WORDS), min_size=2, max_size=3).map(tuple), st.sampled_from((0, 1, 5)), name),
+    st.builds(NumberRange, st.sampled_from(("pages", "title", "remark")), bounds, bounds),
+    st.builds(
+        MomentRange, st.sampled_from(("", "date", "remark")), st.none() | st.just(1_704_067_200), st.none() | st.just(1_717_200_000)
+    ),
+    st.builds(Site, st.sampled_from(("a", "A", "b.a", "localhost"))),
+    st.builds(Inside, st.sampled_from(("http://a/", "http://A", "docs", "docs/whale"))),
 )
 tree: st.SearchStrategy[Node] = st.recursive(
     leaf,
     lambda inner: st.one_of(
         st.builds(Not, inner),
         st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Most, st.lists(inner | st.builds(Word, st.sampled_from(WORDS)), max_size=6).map(tuple)),
         st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
     ),
     max_leaves=6,
@@ -151,6 +210,7 @@ def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open
 def test_engine_and_predicate_agree_on_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
     """For every word under every name, and for every name, an engine finds the summaries that the predicate accepts."""
     asked: list[Node] = [Exists(one) for one in NAMES]
+    asked += [Wildcard("wha*", one) for one in ("", *NAMES)] + [Fuzzy("wale", 1, one) for one in ("", *NAMES)]
     asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
 
     @settings_for(EXAMPLES[request.node.callspec.params["engine"]][1])
@@ -223,7 +283,7 @@ def test_unparsed_query_has_same_meaning(query: Node, summaries: list[Summary]) 
 def leaves(query: Node) -> list[Node]:
     """Return the nodes without children."""
     match query:
-        case And(parts) | Or(parts):
+        case And(parts) | Or(parts) | Most(parts):
             return [leaf for part in parts for leaf in leaves(part)]
         case Not(part):
             return leaves(part)
