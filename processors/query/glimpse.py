@@ -27,7 +27,7 @@ from processors.query import terms
 from processors.query.limits import Budget, check_depth, check_length
 from processors.query.mistakes import QueryError
 from processors.query.words import attribute as known
-from schemas.query import WHOLE, And, Not, Or, Phrase, Query, Verbatim, Wildcard, Word
+from schemas.query import WHOLE, And, Not, Or, Phrase, Query, Verbatim, Wildcard
 
 MAX_VARIANTS = 150
 """Maximum number of ways to put errors into the inexact part of a pattern with `<exact>` parts."""
@@ -200,7 +200,7 @@ class _Pattern:
         if known(self.name) in WHOLE:
             if not self.is_plain or (self.parser.errors and inexact):
                 raise QueryError(f"{self.name[:40]} is compared whole, without patterns or errors", self.at)
-            return self.counted(terms.checked(Word(self.letters, self.name), self.at))
+            return self.counted(terms.checked(Phrase(self.letters, self.name), self.at))
         if self.parser.errors and inexact:
             return self.approximate()
         if self.is_plain and self.parser.whole_words:
@@ -229,7 +229,7 @@ class _Pattern:
         if self.parser.whole_words and (anywhere or not of_word):
             raise QueryError("-w takes words, or a regular expression of one word", self.at)
         if not anywhere and not self.parser.whole_words:
-            grouped = f"({text})" if SIGN in self.kinds else text
+            grouped = f"({text})" if any(atom.kind == SIGN and atom.text == "|" for atom in self.atoms) else text
             text = f".*{grouped}.*" if of_word else f"^.*{grouped}"
         return self.checked(text)
 

@@ -40,8 +40,11 @@ class _Lenient(Parser):
         self.stopped = False
 
     def complain(self, message: str, position: int, proposal: str = "") -> None:
-        if not self.stopped and self.text[position:].strip():
+        if not self.stopped:
             self.left_out[f"'{self.text[position]}': {message}"] = None
+
+    def empty(self) -> Query:
+        return NOTHING
 
     def skip(self) -> None:
         super().skip()

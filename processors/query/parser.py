@@ -107,12 +107,14 @@ class Parser:
     def whole(self) -> Query:
         self.skip()
         if self.at == len(self.text) and self.signs is None:
-            self.complain("the query is empty", 0)
-            return NOTHING
+            return self.empty()
         tree = self.query(0)
         if self.at < len(self.text):
             self.complain("this parenthesis has no opening one", self.at)
         return tree
+
+    def empty(self) -> Query:
+        self.fail("the query is empty", 0)
 
     def query(self, depth: int) -> Query:
         parts = [self.either(depth)]
