@@ -19,6 +19,7 @@ Laws:
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import combinations_with_replacement
 from typing import NamedTuple
@@ -230,8 +231,9 @@ class _Pattern:
             raise QueryError("-w takes words, or a regular expression of one word", self.at)
         if not anywhere and not self.parser.whole_words:
             grouped = f"({text})" if any(atom.kind == SIGN and atom.text == "|" for atom in self.atoms) else text
-            text = f".*{grouped}.*" if of_word else f"^.*{grouped}"
-        return self.checked(text)
+            text = f".*{grouped}.*" if of_word else text  # with a sign in it, it is looked for anywhere in any case
+        # Right after the slash of the query language no blank can be.
+        return self.checked(f"[{text[0]}]{text[1:]}" if text[:1].isspace() else text)
 
     def checked(self, text: str) -> Query:
         try:
@@ -257,18 +259,24 @@ class _Pattern:
         """
         slots = [(at, instead) for at, atom in enumerate(self.atoms) if not atom.exact for instead in (False, True)]
         slots += [(at + 1, False) for at, atom in enumerate(self.atoms) if not atom.exact and (at + 1, False) not in slots]
-        variants = dict.fromkeys(map(self.variant, combinations_with_replacement(slots, self.parser.errors)))
-        if len(variants) > MAX_VARIANTS:
+        if math.comb(len(slots) + self.parser.errors - 1, self.parser.errors) > MAX_VARIANTS:
             raise QueryError("too many errors for so long an inexact part", self.at)
-        text = f"({'|'.join(variants)})"
+        variants = dict.fromkeys(map(self.variant, combinations_with_replacement(slots, self.parser.errors)))
+        before, after = slots[0][0], max(at for at, instead in slots if instead) + 1
+        text = f"{self.exact(0, before)}({'|'.join(variants)}){self.exact(after, len(self.atoms))}"
         return self.checked(text if self.parser.whole_words else f".*{text}.*")
 
+    def exact(self, start: int, end: int) -> str:
+        return "".join(map(_written, self.atoms[start:end]))
+
     def variant(self, errors: tuple[tuple[int, bool], ...]) -> str:
+        """Return the part from the first to the last inexact character with some errors."""
+        inexact = [at for at, atom in enumerate(self.atoms) if not atom.exact]
         made = []
-        for at, atom in enumerate(self.atoms):
+        for at, atom in enumerate(self.atoms[inexact[0] : inexact[-1] + 1], inexact[0]):
             made.append(".?" * errors.count((at, False)))
             made.append(".?" if (at, True) in errors else _written(atom))
-        made.append(".?" * errors.count((len(self.atoms), False)))
+        made.append(".?" * errors.count((inexact[-1] + 1, False)))
         return "".join(made)
 
 

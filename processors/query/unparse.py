@@ -96,12 +96,13 @@ def _chain(parts: tuple[Query, ...], *, most: bool) -> str:
     """Return the parts of And or Most one after the other."""
     if len(parts) == 1:
         return unparse(parts[0])
-    many = sum(map(is_bare, parts)) >= BARE_WORDS
-    made = [_bare(part) if most and many else _inner(part) for part in parts]
+    most &= sum(map(is_bare, parts)) >= BARE_WORDS
+    explicit = not most and sum(is_bare(_reduced(part)) for part in parts) >= BARE_WORDS
+    made = [_bare(part) if most else _inner(part) for part in parts]
     last = parts[-1]
     if isinstance(last, Wildcard) and not last.attribute and _QUESTION.fullmatch(last.text):
         made[-1] = f"({made[-1]})"  # or its question mark would be taken for that of a question
-    return (" AND " if many and not most else " ").join(made)
+    return (" AND " if explicit else " ").join(made)
 
 
 def _bare(part: Query) -> str:

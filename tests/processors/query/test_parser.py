@@ -217,7 +217,7 @@ MISTAKES: list[tuple[str, str, int]] = [
     ("whale~3", "at least 7 letters (did you mean whale~2?)", 0),
     ("ab~", 'for 1 error a word needs at least 3 letters (did you mean "ab"?)', 0),
     ("title:x-ray~2", 'only a single word can have errors (did you mean "x-ray"?)', 6),
-    ("whale /wh[ai/", "set", 9),
+    ("whale /wh[ai/", "never closed", 9),
     ("=title:Whale", "(did you mean title:=Whale?)", 0),
     ("=wh*", '(did you mean ="wh*"?)', 3),
     ('="!"', "needs a letter or a digit", 1),

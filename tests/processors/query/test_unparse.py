@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ TEXTS = st.text(st.sampled_from("aB1-'é東 ßx*?~/\\\"=:.()\u0301\u200c"), min_
 NAMES = st.sampled_from(("", "", "title", "terms", "x y", "a:b", "/a", "=b", "-c", "Site", "before", "NEAR/5", "AND", "date"))
 FOUND = NAMES | st.sampled_from(("url", "type", "url-references"))
 SINGLE = st.text(st.sampled_from("aB1éß"), min_size=3, max_size=8).filter(is_single)
-SECONDS = st.integers(FIRST + 1, LAST - 1) | st.dates().map(lambda day: (day.toordinal() - 719_163) * 86_400)
+SECONDS = st.integers(FIRST + 1, LAST - 1) | st.dates(date(1, 1, 2)).map(lambda day: (day.toordinal() - 719_163) * 86_400)
 """Seconds since the epoch, many of them the beginnings of days."""
 
 
