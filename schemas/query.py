@@ -30,7 +30,7 @@ WHOLE = frozenset(EXACT_FIELDS) | LINKS
 COPY = "copy"
 """Attribute with the URLs of the copies, percent-decoded."""
 
-BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modification-time", COPY))
+BY_NAME = frozenset(("url-references", "owner", "group", "mode", "file-size", "last-modification-time", COPY))
 """Attributes that are searched only if a query names them.
 
 A search for `root` should not find every file that root owns, nor a word every page with a link to a page of that name, or every

@@ -5,14 +5,15 @@ disagree about what a word is, whatever tables of Unicode an engine was built wi
 
 Laws:
 - Folding is NFKC, then case folding, then NFKC again (close to Unicode 3.13, "toNFKC_Casefold"): `ﬁ`, `Straße` and
-  full-width letters are found as `fi`, `strasse` and plain letters. Accents are kept.
+  full-width letters are found as `fi`, `strasse` and plain letters. Accents are kept: they are left out in the forms of words
+  (`processors/query/forms.py`).
 - A word is a run of letters, marks and numbers; all other characters separate words, except invisible ones (soft hyphens, joiners),
   which are dropped. `foo_bar`, `x-ray` and `don't` are two words each, and a query for one of them is a phrase.
 - Categories of characters are those of Python's Unicode (14 in 3.11, 15.1 in 3.13): letters of a newer script separate words, and
   are found once the index has been rebuilt with a newer Python.
 - In scripts without spaces each character is a word: a search for `東京` is one for 東 followed by 京.
 - A word is cut after 128 characters.
-- No stemming and no stop words: collections are of many languages and full of names, where a stemmer for one does harm.
+- No stop words: collections are of many languages and full of names. Stems are forms beside the words.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from processors.identity import file_name, readable
 from schemas.query import COPY, DATES, EXACT_FIELDS, LINKS
 from schemas.records import Summary
 
-ANALYSIS = 2
+ANALYSIS = 3
 """Version of the analysis, raised with every change: an index made by another version must be rebuilt."""
 
 MAX_WORD = 128
@@ -37,7 +38,7 @@ MAX_WORD = 128
 MAX_NAME = 100
 """Maximum length of an attribute's name in characters; the rest of a longer one is replaced by a digest."""
 
-FILE_NAME = "file-name"
+FILE_NAME, FILE_SIZE = "file-name", "file-size"
 DAY = len("2024-03-05")
 
 MAX_EXACT = 2_000
@@ -252,6 +253,8 @@ def searchable_values(summary: Summary) -> dict[str, list[str]]:
     for name in DATES & found.keys():
         # In a timestamp such as 2024-03-05T09:00:00Z the day is not a word of its own: it runs into the hour.
         found[name] = list(dict.fromkeys([*found[name], *(text[:DAY] for text in found[name] if _MOMENT.match(text))]))
+    if summary.size and FILE_SIZE not in found:
+        found[FILE_SIZE] = [str(summary.size)]
     if summary.copies:
         own = found.get(FILE_NAME, [])
         if others := set(map(file_name, summary.copies)).difference(own, ("",)):

@@ -165,7 +165,7 @@ class _Run:
                 return self._regex(query, regex.parse(text), known(attribute))
             case NumberRange() | MomentRange():
                 low, high = values.bounds(query)
-                return _filter({"range": {"cells": {"gte": low, "lte": high}}})
+                return _filter({"range": {"cells": {"gte": low, "lte": high}}}) if low <= high else _NOTHING
             case Site(host):
                 return _condition("exact", SITE + "=" + places.host("http://" + host))
             case Inside(place):

@@ -241,7 +241,7 @@ class _Run:
                 return self._regex(query, regex.parse(text), known(attribute))
             case NumberRange() | MomentRange():
                 low, high = values.bounds(query)
-                return Engine.const_score_query(self._cells(low, high), 0.0)
+                return Engine.const_score_query(self._cells(low, high), 0.0) if low <= high else Engine.empty_query()
             case Site(host):
                 return self._compiler.condition("exact", SITE + "=" + places.host("http://" + host))
             case Inside(place):
