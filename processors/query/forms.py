@@ -17,7 +17,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from threading import Lock
 
 import Stemmer
 
@@ -90,15 +89,13 @@ class _Stems(dict[str, str]):
     """Cache of the forms of words in one language."""
 
     def __init__(self, language: str) -> None:
+        # Without a cache of its own; threads may share it, since it does not release the interpreter's lock.
         self._stemmer = Stemmer.Stemmer(LANGUAGES[language], 0) if language else None
-        self._lock = Lock()
-        """Of the stemmer, which keeps its state in itself."""
 
     def __missing__(self, word: str) -> str:
         plain = without_accents(word)
         if self._stemmer is not None:
-            with self._lock:
-                plain = self._stemmer.stemWord(plain) or plain
+            plain = self._stemmer.stemWord(plain) or plain
         if len(self) >= CACHED:
             self.clear()
         self[word] = plain

@@ -9,7 +9,7 @@ MAX_LENGTH = 4_000
 """Maximum length of a query in characters."""
 MAX_DEPTH = 50
 """Maximum nesting of parentheses and NOTs."""
-MAX_TERMS = 1_000
+MAX_TERMS = 100
 """Maximum number of terms."""
 MAX_PATTERNS = 20
 """Maximum number of terms that are compared with each word or place of a text."""

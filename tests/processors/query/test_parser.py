@@ -444,7 +444,7 @@ def readme_rows(header: str) -> list[tuple[str, str]]:
 def test_readme_queries_parse() -> None:
     """Every query in the README's table parses."""
     queries = [query for query, _ in readme_rows("query")]
-    assert len(queries) == 23
+    assert len(queries) == 36
     for query in queries:
         assert parse(unparse(parse(query))) == parse(query)
 
@@ -452,7 +452,7 @@ def test_readme_queries_parse() -> None:
 def test_readme_mistakes_give_printed_message() -> None:
     """Every mistake in the README gives the message printed there."""
     rows = readme_rows("typed")
-    assert len(rows) == 8
+    assert len(rows) == 15
     for query, shown in rows:
         with pytest.raises(QueryError) as caught:
             parse(query)
