@@ -45,6 +45,8 @@ class _Dialect:
     word: str = ""
     without: str = ""
     """Characters that classes of all others leave out, too."""
+    bare_ends: bool = False
+    """Whether the ends of a range cannot be escaped."""
 
     def write(self, node: Node) -> str:
         match node:
@@ -69,10 +71,18 @@ class _Dialect:
     def chars(self, chars: Chars) -> str:
         if chars == ANY or (chars.word and not self.word):
             return self.any
-        spans = ((low, high) for low, high in chars.ranges)
-        written = "".join(self.char(chr(low)) + (f"-{self.char(chr(high))}" if high > low else "") for low, high in spans)
+        written = "".join(self.span(chr(low), chr(high)) for low, high in chars.ranges)
         written += self.word if chars.word else ""
         return f"[^{written}{self.without}]" if chars.negated else f"[{written}]"
+
+    def span(self, low: str, high: str) -> str:
+        """Write a range. Lucene takes no escaped sign at its ends, so these are written before and after it."""
+        before = after = ""
+        while self.bare_ends and low < high and self.char(low) != low:
+            before, low = before + self.char(low), chr(ord(low) + 1)
+        while self.bare_ends and low < high and self.char(high) != high:
+            after, high = self.char(high) + after, chr(ord(high) - 1)
+        return before + (self.char(low) if low == high else f"{self.char(low)}-{self.char(high)}") + after
 
 
 def _counts(low: int, high: int | None) -> str:
@@ -87,7 +97,7 @@ def _hex(char: str) -> str:
 _VALUES = _Dialect("(?:", ".", _hex, word=r"\p{L}\p{M}\p{N}_")
 _WORD = _Dialect("(?:", ".", _hex)
 _SPACED = _Dialect("(?:", "[^ ]", _hex, without=" ")
-_LUCENE = _Dialect("(", ".", "\\{}".format)
+_LUCENE = _Dialect("(", ".", lambda char: f"\\{char}" if char.isprintable() else char, bare_ends=True)
 _TANTIVY = _Dialect("(?:", ".", _hex)
 
 
@@ -140,7 +150,10 @@ class Expression:
 
         Literal text of up to 200 bytes may be put before it.
         """
-        return _TANTIVY.write(self.node) if self.of_words and self._states and self._states[1] <= MAX_TANTIVY else None
+        if not self.of_words or self._states is None or self._states[1] > MAX_TANTIVY:
+            return None
+        written = _TANTIVY.write(self.node)
+        return f"(?s:{written})" if "." in written else written  # without the flag "." leaves out the line feed, for more states
 
     def required(self) -> tuple[str, ...]:
         """Return runs of letters that every match has within words, in order; () if there is none of two letters."""

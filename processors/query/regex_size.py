@@ -18,7 +18,7 @@ MAX_PROGRAM = 4_000
 """Maximum number of instructions."""
 MAX_STATES = 1_000
 """Maximum number of states."""
-MAX_WORK = 150_000
+MAX_WORK = 100_000
 """Maximum number of steps; about 30 ms."""
 
 

@@ -58,9 +58,9 @@ class Chars:
 
     def in_words(self) -> Ranges:
         r"""Return the set as ranges without surrogates. Of a word, `\w` is any character, as `.` is."""
-        if self.word:
-            return () if self.negated else ANY.ranges
-        ranges = complement(self.ranges) if self.negated else self.ranges
+        ranges = ANY.ranges if self.word else self.ranges
+        if self.negated:
+            ranges = complement(ranges)
         before, after = complement((SURROGATES,))
         return tuple(
             (max(low, part), min(high, end)) for low, high in ranges for part, end in (before, after) if low <= end and high >= part

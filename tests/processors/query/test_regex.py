@@ -379,8 +379,10 @@ def test_texts_for_engines() -> None:
     """Signs of an engine's own syntax are escaped; alternatives are in a group, so that text can be put before them."""
     assert parse("whale|ship").lucene() == "(whale|ship)"
     assert parse("whale|ship").tantivy() == "(?:whale|ship)"
-    assert parse(r'[a#@&<>~"\]\\^-]+').lucene() == r"[\"-\#\&\-\<\>\@\\-\^a\~]+"
-    assert parse("[a&&b--c~~]").tantivy() == r"[\x{26}\x{2d}a-c\x{7e}]"
+    assert parse(r'[a#@&<>~"\]\\^-]+').lucene() == r"[\"\#\&\-\<\>\@\\\]\^a\~]+"
+    assert parse(r"[a&&b\-\-c~~]").tantivy() == r"[\x{26}\x{2d}a-c\x{7e}]"
+    assert parse("[^ -/:-~]").lucene() == r"[^\ \!\"\#\$\%\&\'\(\)\*\+\,\-\.\/\:\;\<\=\>\?\@A-z\{\|\}\~]"
+    assert parse("a.*").tantivy() == "(?s:a.*)"
     assert parse("(|a)b").lucene() == "(()|a)b"
     assert parse(r"\d{2,3}\w").lucene() == "[0-9]{2,3}."
     assert parse(r"\w").exact_lucene
