@@ -92,7 +92,8 @@ class Fuzzy(Node, frozen=True, tag=True):
 class Regex(Node, frozen=True, tag=True):
     """Words that a regular expression describes as a whole, case folded: `/wh[ai]le?s/`.
 
-    With a blank, `^` or `$` in it, values in which it is found anywhere: `title:/white +whale/`. Grammar: `processors/query/regex.py`.
+    With a blank, a sign, `^` or `$` in it, values in which it is found anywhere: `title:/white +whale/`. The grammar is told by
+    `processors/query/regex.py`.
     """
 
     text: str
@@ -100,9 +101,9 @@ class Regex(Node, frozen=True, tag=True):
 
 
 class Near(Node, frozen=True, tag=True):
-    """Words as they are written, in any order, within one value, with at most `distance` other words between the first and last of
+    """Words as they are written, in any order, within one value and near each other: `white NEAR/5 whale`, `"white whale"~5`.
 
-    them: `white NEAR/5 whale`, `"white whale"~5`. A word that is asked twice must be there twice.
+    At most `distance` other words stand between the first and the last of them. A word that is asked twice must be there twice.
     """
 
     words: tuple[str, ...]

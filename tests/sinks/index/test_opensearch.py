@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from processors.query import parse
-from schemas.query import And, Every, Word
+from schemas.query import And, Every, Phrase, Word
 from schemas.records import Removed, Summary
 from sinks.index.document import WORDED
 from sinks.index.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
