@@ -184,7 +184,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "streams.config.settings": ("SettingsError", 2),
         "streams.store.errors": ("StoreError", 1),
         "streams.kafka.client.cluster": ("ClusterError", 1),
-        "processors.query.parser": ("QueryError", 2),
+        "processors.query.mistakes": ("QueryError", 2),
         "sinks.index.errors": ("IndexDamaged", 1),
         "streams.operations.rebuild": ("MismatchError", 1),
         "streams.sandbox.values": ("SandboxError", 1),

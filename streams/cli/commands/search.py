@@ -30,7 +30,7 @@ from streams.cli.common import (
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
-    from schemas.ports import Hit, Page
+    from schemas.ports import BrokerIndex, Hit, Page
     from schemas.query import Query
     from schemas.records import Summary
     from streams.config.settings import Settings
@@ -42,6 +42,8 @@ RAW = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 AGAIN = (0.05, 0.2)
 """Pauses in seconds before a search is repeated: the index may have been swapped at that moment."""
 MARKS = str.maketrans("", "", "\x02\x03")
+MAX_PARTS = 20
+"""Maximum number of parts of a query that are counted one by one."""
 MAX_NAME = 200
 """Maximum length of an attribute's name in bytes."""
 
@@ -50,7 +52,8 @@ def search(
     query: Annotated[
         list[str],
         typer.Argument(
-            metavar="QUERY...", help='Words, "phrases", attribute:value, AND OR NOT, parentheses; -- before one that begins with -.'
+            metavar="QUERY...",
+            help='Words, "phrases", attribute:value, wha*, whale~, AND OR NOT, parentheses; -- before one that begins with -.',
         ),
     ],
     data: Data = None,
@@ -62,9 +65,8 @@ def search(
 ) -> None:
     """Search the index, and print the best hits first."""
     found = settings(config, data=data)
-    page, unknown = _found(found, named(found, broker), " ".join(query), limit, copies)
+    page, notes = _found(found, named(found, broker), " ".join(query), limit, copies)
     from schemas.jsonform import line
-    from schemas.soif_summary import NAMES
 
     for hit in page.hits:
         if json:
@@ -72,9 +74,8 @@ def search(
         else:
             _print(hit)
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
-    for name in unknown:
-        shown = "; `harvest show` prints it, but it is not searchable" if name in NAMES else ""
-        note(f"no summary has the attribute {printable(name)}{shown}")
+    for line_ in notes:
+        note(line_)
 
 
 def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
@@ -117,16 +118,37 @@ def _has_topic(found: Settings, broker: str) -> bool:
 
 
 def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
-    """Return a page of hits; if it is empty, also the attributes in the query that no summary has."""
-    from schemas.query import Exists
+    """Return a page of hits; if it is empty, also notes on what no summary has, and on how many summaries have each part."""
     from streams.operations.indexes import open_index
 
     index = open_index(found, broker)
     try:
         page = index.search(tree, limit=limit, copies=copies)
-        return page, [] if page.total else [name for name in dict.fromkeys(_asked(tree)) if not index.count(Exists(name))]
+        return page, [] if page.total else [*_unknown(index, tree), *_parts(index, tree)]
     finally:
         index.close()
+
+
+def _unknown(index: BrokerIndex, tree: Query) -> Iterator[str]:
+    """Iterate over notes on the attributes in a query that no summary has."""
+    from schemas.query import Exists
+    from schemas.soif_summary import NAMES
+
+    for name in dict.fromkeys(_asked(tree)):
+        if not index.count(Exists(name)):
+            shown = "; `harvest show` prints it, but it is not searchable" if name in NAMES else ""
+            yield f"no summary has the attribute {printable(name)}{shown}"
+
+
+def _parts(index: BrokerIndex, tree: Query) -> Iterator[str]:
+    """Iterate over notes on how many summaries each part of a query finds by itself, if it has several that must match."""
+    from processors.query import unparse
+    from schemas.query import And, Most, Not
+
+    if isinstance(tree, And | Most):
+        parts = [part for part in dict.fromkeys(tree.parts) if not isinstance(part, Not)][:MAX_PARTS]
+        if len(parts) > 1:
+            yield "found by itself: " + ", ".join(f"{printable(unparse(part))} {index.count(part):,}" for part in parts)
 
 
 def _asked(tree: Query) -> Iterator[str]:

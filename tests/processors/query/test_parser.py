@@ -444,7 +444,7 @@ def readme_rows(header: str) -> list[tuple[str, str]]:
 def test_readme_queries_parse() -> None:
     """Every query in the README's table parses."""
     queries = [query for query, _ in readme_rows("query")]
-    assert len(queries) == 36
+    assert len(queries) == 38
     for query in queries:
         assert parse(unparse(parse(query))) == parse(query)
 
