@@ -9,6 +9,10 @@ class IndexDamaged(RuntimeError):  # noqa: N818 - it names a state of the index,
     """There is no index that this version can read: rebuild it from the beginning of the Broker's topic."""
 
 
+class IndexOutdated(IndexDamaged):
+    """The index was made by another version: it is sound, but this version makes its own."""
+
+
 class IndexMissing(FileNotFoundError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
     """There is no index yet."""
 

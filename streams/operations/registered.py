@@ -11,6 +11,7 @@ import msgspec
 from processors.broker.register import Entry
 from schemas.codec import decode
 from schemas.records import Removed, Summary
+from sinks.index.errors import QueryRefused
 from streams.store import partition
 from streams.store.data_folder import known
 from streams.topology.flow import archive
@@ -39,12 +40,12 @@ def summary_of(found: Entry) -> Summary | None:
 
 
 def records(folder: Path, broker: str) -> Records:
-    """Return a function that reads the Broker's summaries from a data folder, by OID."""
+    """Return a function that reads the Broker's summaries from a data folder, by OID. It raises QueryRefused if there are none."""
 
     def read(oids: Sequence[str]) -> Mapping[str, Summary | Removed]:
         with known(folder) as store:
-            if store is None:
-                return {}
+            if store is None or archive(broker).name not in store.topics():
+                raise QueryRefused("this query is checked with the summaries themselves, and this folder has an index alone")
             entries = ((oid, entry(store, broker, oid)) for oid in oids)
             return {oid: summary for oid, found in entries if found is not None and (summary := summary_of(found)) is not None}
 

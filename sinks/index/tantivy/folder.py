@@ -14,7 +14,7 @@ from pathlib import Path
 from tantivy import Index, Schema
 
 from processors.query import QueryError
-from sinks.index.errors import IndexDamaged, IndexMissing
+from sinks.index.errors import IndexDamaged, IndexMissing, IndexOutdated
 
 META = "meta.json"
 """File that a commit renames into place last: without it there is no index."""
@@ -28,6 +28,8 @@ WRITER_LOCK = ".tantivy-writer.lock"
 
 ROOM = 50_000_000
 """Bytes that a batch may need in the folder; if there is less room, a failed write is taken for a full disk."""
+OTHER_FIELDS = "the schema does not match"
+"""Part of the engine's error for an index that has other fields."""
 SYSTEM = re.compile(r"\(os error (\d+)\)")
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -64,7 +66,8 @@ def reading(path: Path) -> Iterator[None]:
             raise failed(path, error) from error
         if "Permission denied" in str(error) or "Read-only file system" in str(error):
             raise PermissionError(f"the index cannot be read: {path}: {error}"[:300]) from error
-        raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
+        kind = IndexOutdated if OTHER_FIELDS in str(error) else IndexDamaged
+        raise kind(f"the index cannot be read: {path}: {error}"[:300]) from error
     except BaseException as error:
         # A panic of the engine is not an Exception in Python: raised if bytes do not match their length or check.
         if type(error).__name__ == "PanicException":

@@ -32,7 +32,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.compiled import Records, checked, paged, refuse_above
 from sinks.index.document import REMEMBERED, SWEEP, hit, key, oid_of, scores
-from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, QueryRefused
+from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated, QueryRefused
 from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
 from sinks.index.tantivy.query import Compiler
 from sinks.index.tantivy.schema import (
@@ -317,5 +317,5 @@ class TantivyIndex:
             kept = searcher.doc(hits[0][1]).get_first("state") if hits else b""
             state = msgspec.msgpack.decode(bytes(kept or b""), type=State)
         if state.format != FORMAT:
-            raise IndexDamaged(f"the index has format {state.format}, this version has {FORMAT}: {self.path}")
+            raise IndexOutdated(f"the index has format {state.format}, this version has {FORMAT}: {self.path}")
         return state

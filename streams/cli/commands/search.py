@@ -80,7 +80,7 @@ def search(
 
 def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
     from processors.query import QueryError, parse
-    from sinks.index.errors import IndexDamaged, IndexMissing
+    from sinks.index.errors import IndexDamaged, IndexMissing, IndexOutdated
 
     try:
         tree = parse(query)
@@ -89,6 +89,8 @@ def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -
     for pause in (*AGAIN, None):
         try:
             return _searched(found, broker, tree, limit, copies)
+        except IndexOutdated as error:
+            _make_anew(found, broker, error)
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
                 raise Failure(_missing(found, broker, printable(str(error)))) from None
@@ -96,6 +98,20 @@ def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -
                 raise Failure(f"{error} (rebuild it: {rebuild_command(broker)})") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
+
+
+def _make_anew(found: Settings, broker: str, error: Exception) -> None:
+    """Make the index of another version anew from its topic. Raises Failure if that cannot be done here."""
+    from streams.cli.commands.index import rebuild_serving_index
+    from streams.operations.selection import Selection
+    from streams.store.errors import StoreError
+    from streams.topology.flow import archive
+
+    note(f"the index of {broker} was made by another version: it is made anew from its topic")
+    try:
+        rebuild_serving_index(found, broker, Selection(archive(broker).name), lambda _: None)
+    except (OSError, StoreError, Failure) as failed:
+        raise Failure(f"{error} (rebuild it: {rebuild_command(broker)}; now: {failed})") from failed
 
 
 def _missing(found: Settings, broker: str, error: str) -> str:

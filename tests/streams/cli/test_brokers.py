@@ -136,7 +136,10 @@ def test_annotation_of_what_main_filters_out_is_known(harvest: Any, tree: Path) 
 def test_invalid_broker_definition_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
     """An unknown Broker, a malformed query, a name invalid for a topic and an unknown key are errors of one line, exit code 2."""
     for text, line in (
-        ("[brokers.pages]\nquery = '(whale'\n", "harvest: brokers.pages.query: this parenthesis is never closed: ^(whale"),
+        (
+            "[brokers.pages]\nquery = '(whale'\n",
+            "harvest: brokers.pages.query: this parenthesis is never closed (did you mean (whale)?): ^(whale",
+        ),
         ("[brokers.'Pages!']\n", "harvest: harvest.toml: brokers.Pages!"),
         ("[brokers.pages]\nqery = 'x'\n", "harvest: harvest.toml: brokers.pages.qery: no such setting"),
         ("[brokers.main-0]\n", "harvest: brokers.main-0: a name may not end in -0, as the indexes of a server do"),

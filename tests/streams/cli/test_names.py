@@ -78,7 +78,9 @@ def test_malformed_query_is_marked_at_its_error(harvest: Any, tree: Path) -> Non
     """The error about a malformed query marks the position, as processors/query/README.md describes."""
     harvest("gather", tree, "--quiet")
     assert harvest("search", "whale OR", code=2).stderr == "harvest: a search term is missing after OR: whale OR^\n"
-    assert harvest("search", "(whale", code=2).stderr == "harvest: this parenthesis is never closed: ^(whale\n"
+    assert (
+        harvest("search", "(whale", code=2).stderr == "harvest: this parenthesis is never closed (did you mean (whale)?): ^(whale\n"
+    )
 
 
 def test_annotate_without_data_folder_is_an_error(harvest: Any, tree: Path, tmp_path: Path) -> None:
