@@ -270,3 +270,25 @@ def test_zeros_before_a_tar_do_not_end_it(blocks: int, read: Read) -> None:
     assert errors(read("tar", data)[0]) == {"a.txt": ""}
     assert read("tar", data)[1] == ""
     assert read("tar", bytes(512 * blocks) + b"x" * 512)[1]
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_cut_between_files_of_rar_is_told(forward: bool, read: Read) -> None:
+    """An archive of RAR 5 without its end, and one of RAR 4 that ends within a header, are truncated."""
+    whole = rar5(file5("a.txt", b"words"), file5("b.txt", b"others"))
+    for cut in (whole[:-8], whole[: whole.index(b"b.txt")], whole[: whole.index(b"words") + 5]):
+        found, problem = read("rar", cut, forward=forward)
+        assert "a.txt" in errors(found)
+        assert problem.startswith("truncated")
+    old = (SAMPLES / "rar" / "stored4.rar").read_bytes()
+    for cut in (old[:-20], old[:-95]):
+        found, problem = read("rar", cut, forward=forward)
+        assert "link" in errors(found)
+        assert problem.startswith("truncated")
+
+
+def test_zip_before_a_zip_is_told(read: Read) -> None:
+    """Of two archives one behind the other the last is read, and the first is not passed over without a word."""
+    found, problem = read("zip", archive("zip", [("a.txt", b"first")]) + archive("zip", [("b.txt", b"last")]))
+    assert errors(found) == {"b.txt": ""}
+    assert problem == "another archive before this one is not read"
