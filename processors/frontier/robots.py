@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 MAX_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
-MAX_LINE = 8 * 2_083
-"""Bytes of a line that are read (kMaxLineLen in robots.cc)."""
+MAX_LINE = 8 * 2_083 - 1
+"""Bytes of a line that are read (kMaxLineLen in robots.cc, without the NUL that ends it)."""
 SMALL = 16 * 1024
 
 _AGENT = ("user-agent", "useragent", "user agent")
@@ -36,6 +36,7 @@ _TOKEN = re.compile(r"[A-Za-z_-]*")
 """The part of a user-agent line that counts (RFC 9309, 2.2.1; ExtractUserAgent in robots.cc)."""
 _SECONDS = re.compile(r"\d{1,300}(?:\.\d{0,300})?|\.\d{1,300}", re.ASCII)
 _SPACES = " \t\v\f"
+"""Those of ASCII only: in Latin-1, as files are read here, bytes of a letter in UTF-8 would be spaces too."""
 _UNRESERVED = re.compile(r"[\w.~-]", re.ASCII)
 _SPECIAL = re.compile(r"%([0-9A-Fa-f]{2})?|[^!-~]|[\"<>\\^`{|}]")
 """An escape, a lone percent sign, and characters that URLs have only escaped (RFC 3986, 2)."""
@@ -110,18 +111,21 @@ def _large(robots: bytes, agent: str) -> Rules:
 
 def _parse(robots: bytes, agent: str) -> Rules:
     reader = _Reader(_token(agent))
+    if len(robots) >= MAX_ROBOTS:
+        # The line that the limit cuts is not read: `Disallow: /` is not what it says.
+        robots = robots[: max(robots.rfind(end, 0, MAX_ROBOTS) for end in (b"\r", b"\n")) + 1]
     # One character a byte, since patterns are compared by bytes.
-    for line in re.split(r"[\r\n]", robots[:MAX_ROBOTS].removeprefix(b"\xef\xbb\xbf").decode("latin-1")):
+    for line in re.split(r"[\r\n]", robots.removeprefix(b"\xef\xbb\xbf").decode("latin-1")):
         reader.read(*_key_and_value(line[:MAX_LINE]))
     return reader.rules()
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
     """Return the key of a line in lower case and its value; ("", "") for a line without them."""
-    line = line.partition("#")[0].strip(_SPACES)
+    line = re.split(r"[#\0]", line, maxsplit=1)[0].strip(_SPACES)
     key, colon, value = line.partition(":")
     if not colon:
-        words = line.split()
+        words = re.split(r"[ \t]+", line)
         if len(words) != 2:
             return "", ""
         key, value = words
@@ -155,7 +159,7 @@ class _Reader:
     def _read_agent(self, value: str) -> None:
         if self._ruled:
             self._own = self._everyone = self._ruled = False
-        if value.split()[:1] == ["*"]:
+        if value[:1] == "*" and value[1:2] in ("", *_SPACES):
             self._everyone = True
         elif self._agent and _token(value) == self._agent:
             self._own = self._named = True

@@ -185,6 +185,10 @@ class Compound:
             return self._small(entry.start, offset, size)
         return self._chain(entry.start, offset, size)
 
+    def is_cut(self) -> bool:
+        """Whether the streams of the root storage cannot all be in the file, since they have more bytes than it."""
+        return sum(entry.size for entry in self.streams.values() if entry.kind == STREAM) > self._size
+
     @cached_property
     def strings(self) -> dict[str, str]:
         """Charsets of the two string types of an Outlook message, by the suffix of the stream's name ([MS-OXMSG] 2.1.3).

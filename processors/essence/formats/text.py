@@ -81,6 +81,8 @@ def identify(raw: bytes, *declared: str) -> Decoded:
         return _seven_bit(raw, names)
     utf8 = _utf8(raw)
     for name in names:
+        if utf8 is not None and name.startswith(_WIDE) and b"\0" not in raw:
+            continue
         if utf8 is not None and _contradicts(raw, name):
             break
         if name != "utf-8" and (text := _fitting(raw, name)) is not None and not (utf8 is not None and "\ufffd" in text):

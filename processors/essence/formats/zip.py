@@ -272,3 +272,6 @@ def open_zip(body: Reader, budget: Budget) -> Iterator[Member]:
             return
         for entry in directory.entries(file, found, charset):
             yield _member(file, entry)
+        file.seek(0)
+        if found.shift > 0 and file.read(len(directory.LOCAL)) == directory.LOCAL:
+            raise Damaged("another archive before this one is not read")

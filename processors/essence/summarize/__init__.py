@@ -134,6 +134,7 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
 
     Attributes that were found before the damage stay in `found`, title included.
     """
+    found.given = frozenset(found.attributes)
     try:
         for plugin in readers(facts, blank=_blank(body)):
             body.seek(0)

@@ -75,6 +75,8 @@ class Found:
         self.robots = Directives()
         """Robots directives of the source, to which a page adds its own."""
         self.room = MAX_SUMMARY
+        self.given = frozenset[str]()
+        """Attributes that were known before the content was read."""
 
     def add(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
         """Add a value, cut to `limit` bytes; drop empty values, duplicates and those beyond the bounds."""
@@ -129,6 +131,10 @@ class Found:
             if size:
                 self.attributes["full-text"] = [kept]
                 self.part = str(cut(_clean(text[:usual]), usual)[0])
+
+    def new(self) -> frozenset[str]:
+        """Return the names of the attributes that the content gave: those of the file, as its name and mode, are always there."""
+        return frozenset(self.attributes).difference(self.given)
 
     @property
     def said(self) -> str:

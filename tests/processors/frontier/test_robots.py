@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.frontier.robots import MAX_ROBOTS, SMALL, allowed, crawl_delay, product_token
+from processors.frontier.robots import MAX_LINE, MAX_ROBOTS, SMALL, allowed, crawl_delay, product_token
 
 URL = "http://a.example"
 
@@ -76,6 +76,13 @@ CASES = [
     (b"Disallow: /x\n", "/x", True),
     (b"<html>404</html>", "/x", True),
     (b"\xff\xfe\x00User-agent", "/x", True),
+    (b"User-agent: *\xa0\nDisallow: /x\n", "/x", True),
+    (b"User-agent: *\x0b\x0c(all)\nDisallow: /x\n", "/x", False),
+    (b"User-agent: *\nDisallow /\xc3\xa0b\n", "/%C3%A0b", False),
+    (b"User-agent *\nDisallow \t/x\n", "/x", False),
+    (b"User-agent: *\nDisallow\x0b/x\n", "/x", True),
+    (b"User-agent: *\nDisallow: /x\x00yz\n", "/x", False),
+    (b"User-agent: *\nDisallow: /x #\x00\n", "/x", False),
 ]
 
 
@@ -129,6 +136,23 @@ def test_rules_beyond_size_cap_are_ignored() -> None:
     """Rules after the first 512 KiB are ignored."""
     padding = b"#" * MAX_ROBOTS + b"\n"
     assert allowed(b"User-agent: *\n" + padding + b"Disallow: /\n", "Harvest", URL + "/x")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("rest", [b"", b"x\nDisallow: /z\n"])
+def test_line_that_the_size_cap_cuts_is_ignored(end: bytes, rest: bytes) -> None:
+    """Half a line is no rule: what begins with `Disallow: /` at the limit does not refuse the whole host."""
+    head, tail = b"User-agent: *" + end + b"Disallow: /y" + end, end + b"Disallow: /"
+    robots = head + b"#" * (MAX_ROBOTS - len(head) - len(tail)) + tail + rest
+    assert allowed(robots, "Harvest", URL + "/x")
+    assert not allowed(robots, "Harvest", URL + "/y")
+
+
+def test_long_lines_are_cut() -> None:
+    """Of a long line only as many bytes are read as Google's parser reads: the NUL that ends its buffer is not one of them."""
+    key, path = b"Disallow: ", "/" + "x" * (MAX_LINE - 11)
+    assert not allowed(b"User-agent: *\n" + key + path.encode() + b"yz\n", "Harvest", URL + path)
+    assert MAX_LINE == 16_663
 
 
 @pytest.mark.parametrize(("agent", "token"), [("Harvest/0.1", "Harvest"), ("my-bot (+http://a/)", "my-bot"), ("1/2", "Harvest")])

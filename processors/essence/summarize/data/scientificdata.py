@@ -50,7 +50,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     reader = next((reader for start, at, reader in READERS if raw.startswith(start, at)), None)
     if reader is not None:
         reader(raw, found)
-    if not found.attributes.keys() - {"format"}:
+    if not found.new() - {"format"}:
         body.seek(0)
         unrecognized.run(facts, body, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)

@@ -66,7 +66,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     else:
         _directories(raw, found, sizes=not size)
     add_xmp(raw, found)
-    if facts.type != "Image" and not found.attributes:
+    if facts.type != "Image" and not found.new():
         body.seek(0)
         unrecognized.run(facts, body, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)

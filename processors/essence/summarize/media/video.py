@@ -67,7 +67,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     body.seek(0)
     if reader in TAGGED:
         audio.run(facts, body, found)
-    elif not found.attributes:
+    elif not found.new():
         unrecognized.run(facts, body, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 

@@ -22,9 +22,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     end = raw.find(b"</office:meta>", start)
     if 0 <= start < end:
         add_properties(NAMESPACES + raw[start:end] + b"</office:meta></x>", found)
-    known = len(found.attributes)
     Content(found).take(raw)
-    if b"<office:document" not in raw or (not known and not found.attributes):
+    if b"<office:document" not in raw or not found.new():
         raise SummaryError("FlatOpenDocument: no readable content")
 
 

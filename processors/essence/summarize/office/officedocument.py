@@ -42,6 +42,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     mains, properties = office.mains()[:MAINS], office.properties()
     singles = [office.one(main, kind) for main in mains for kind in ("styles", "sharedStrings")]
     office.load(dict.fromkeys([*mains, *singles], MAX_PART) | dict.fromkeys(properties, SMALL))
+    if mains and not any(_kind(office, main) for main in mains):
+        # The relationship leads to something else.
+        mains = [key for key in office.implied("officeDocument") if key not in mains][:MAINS]
+        office.load(dict.fromkeys(mains, MAX_PART))
     for key in properties:
         add_properties(office.parts.get(key, b""), found)
     reader = _Reader(office, found)
@@ -57,7 +61,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 def _no_main(office: Office) -> None:
     """Report that a package has no main part, unless it is damaged. Raises SummaryError."""
-    office.package.close(office.relations.targets(ROOT, *MAIN))
+    office.package.close(key for key in office.relations.targets(ROOT, *MAIN) if key not in office.package.names)
     raise SummaryError("OfficeDocument: no known part: no relationship leads to a main part")
 
 
@@ -67,6 +71,10 @@ def kind_of(raw: bytes, content_type: str, key: str) -> str:
         return root[1].decode("ascii")
     stated = next((kind for word, kind in HINTS.items() if word in content_type.lower()), "")
     return stated or FOLDERS.get(key.partition("/")[0], "")
+
+
+def _kind(office: Office, main: str) -> str:
+    return kind_of(office.parts.get(main, b""), office.relations.content_type(main), main)
 
 
 class _Reader:
@@ -83,7 +91,7 @@ class _Reader:
     def read(self, main: str) -> None:
         """Read the document of a main part; "": slides that remain of a damaged package."""
         office, found = self.office, self.found
-        kind = kind_of(office.parts.get(main, b""), office.relations.content_type(main), main) if main else PRESENTATION
+        kind = _kind(office, main) if main else PRESENTATION
         if kind == DOCUMENT:
             self._document(main)
         elif kind == WORKBOOK:

@@ -15,7 +15,7 @@ from processors.essence.formats.mail.outlook_rtf import decompress_rtf
 from processors.essence.formats.office_encryption import decrypt_package
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xls import Sheets
-from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office import officedocument
 from processors.essence.summarize.office._links import moniker_targets, rtf_link_targets
 from processors.essence.summarize.office._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
@@ -54,7 +54,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("encrypted", "a password is needed")
     # The properties are complete; text that the document's own tables do not lead to is left out.
     except struct.error:
-        return
+        pass
+    if compound.is_cut():
+        raise SummaryError("OLE: truncated: its streams are larger than the file")
 
 
 def _text(facts: Facts, compound: Compound, found: Found) -> None:

@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _text("\n".join(_labels(raw, most)), found)
     elif raw.startswith(b"ITSF"):
         _help(raw, found)
-    if not found.attributes:
+    if not found.new():
         body.seek(0)
         unrecognized.run(facts, body, found)
 

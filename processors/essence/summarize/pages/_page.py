@@ -7,7 +7,8 @@ between them in one call. For the first text only, a second traversal goes from 
 Laws:
 - Both ways return the same text.
 - Collected elements take memory: a page with more than WHOLE tags is traversed node by node.
-- Readings of a ruby are no text (`parse`): between the letters they would split the words that people search.
+- Readings of a ruby are no text (`parse`): between the letters they would split the words that people search. A reading with a
+  block in it was not closed, and stays: the rest of the page is in it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ READINGS = 500_000
 """Maximum readings that are removed from a page; one with more of them keeps all."""
 _READING = "ruby > rt, ruby > rp, ruby > rtc, ruby > * > rt, ruby > * > rp"
 """Annotations of a ruby and their parentheses (HTML, 4.5.11 and 4.5.12); elsewhere these elements are text like any other."""
+_WITHIN = "p, div, li, table, h1, h2, h3, h4, h5, h6, pre, blockquote, section, article, dl"
+"""Elements that are in no reading: the parser puts what follows one that is not closed into it."""
+UNCLOSED = 50
+"""Readings with such elements after which no more are removed."""
 _GLYPHS = re.compile(r"[\s\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]*+")
 """Text in a script that has no spaces between words."""
 
@@ -105,8 +110,12 @@ def _declared(start: bytes) -> str:
 
 def _remove_readings(tree: LexborHTMLParser) -> None:
     """Remove the readings of all rubies from a tree, and in scripts without spaces the line breaks between their letters."""
+    unclosed = 0
     for node in tree.css(_READING):
-        node.decompose(recursive=False)
+        if node.css_first(_WITHIN) is None:
+            node.decompose(recursive=False)
+        elif (unclosed := unclosed + 1) >= UNCLOSED:
+            break
     room = 2 * len(tree.raw_html)
     for ruby in tree.css("ruby"):
         text = ruby.text()
@@ -115,7 +124,7 @@ def _remove_readings(tree: LexborHTMLParser) -> None:
             # Nested rubies contain each other's text.
             break
         # White space around a base is not rendered (CSS Ruby 1, 3.3), nor is a line break between such letters (CSS Text 3, 4.1.3).
-        if text.split() != [text] and _GLYPHS.fullmatch(text) and ruby.css_first("a") is None:
+        if text.split() != [text] and _GLYPHS.fullmatch(text) and ruby.css_first(f"a, {_WITHIN}") is None:
             ruby.replace_with("".join(text.split()))
 
 

@@ -116,6 +116,7 @@ class _About:
         self.links: dict[str, LexborNode] = {}
         self.meta: dict[str, list[str]] = {}
         self.scripts: list[str] = []
+        self.data_room = MAX_DATA
         self.data = LinkedData()
         self.room = TEXTS
 
@@ -184,8 +185,10 @@ class _About:
 
     def _script(self, node: LexborNode) -> None:
         data = (node.attrs.get("type") or "").partition(";")[0].strip().lower() == _DATA_TYPE
-        if data and (room := MAX_DATA - sum(map(len, self.scripts))) > 0:
-            self.scripts.append(node.text()[:room])
+        if data and self.data_room > 0:
+            self.scripts.append(node.text()[: self.data_room])
+            # An empty script takes room, too: else nothing bounds their number.
+            self.data_room -= len(self.scripts[-1]) + 1
 
     def _said(self, name: str) -> str:
         return self.meta.get(name, [""])[0]

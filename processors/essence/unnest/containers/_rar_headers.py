@@ -41,6 +41,8 @@ class Headers:
         self._want = next(self._steps)
         self._buffer = bytearray()
         self._names = 0
+        self._modern = False
+        """Whether it is RAR 5."""
         self.found: list[Head] = []
         """Files and folders in the order of the archive."""
         self.hidden = False
@@ -59,6 +61,10 @@ class Headers:
         data = self._body.read(size)
         self._feed(memoryview(data))
         return data
+
+    def cut(self) -> bool:
+        """Whether the bytes ended within a header or its data, or before the end that every archive of RAR 5 has."""
+        return self._steps is not None and not self.hidden and (self._modern or self._want < 0 or len(self._buffer) > 0)
 
     def part(self) -> str:
         """Return which part of a multi-volume archive this is and what is missing; "" for a whole archive."""
@@ -93,6 +99,7 @@ class Headers:
         if start == OLD:
             yield from self._old()
         elif start + (yield 1) == NEW:
+            self._modern = True
             yield from self._new()
 
     def _add(self, head: Head, *, before: bool, behind: bool) -> bool:

@@ -70,12 +70,13 @@ class _Rar:
             return Refused("encrypted, with its names")
         if part := headers.part():
             return Damaged(part)
+        lost = not (headers.ended or headers.found)
+        cut = Damaged("truncated: the end of the archive is missing") if headers.cut() and not lost else None
         if problem and self._locked:
-            return Refused("encrypted files before it end the reading") if behind else None
+            return Refused("encrypted files before it end the reading") if behind else cut
         if not problem and behind:
             return Damaged("damaged: its data were not found")
-        lost = not (headers.ended or headers.found)
-        return problem or (Damaged("truncated: no header of a file") if lost else None)
+        return problem or cut or (Damaged("truncated: no header of a file") if lost else None)
 
 
 def _behind(found: Sequence[Head], given: Counter[bytes]) -> list[Head]:

@@ -180,3 +180,10 @@ def test_summary_of_a_text_in_ebcdic_is_readable(summary: Make) -> None:
     found = summary(b"LETTER", text.encode("cp037") * 2)
     assert found.text("title") == "The manatee and the dugong"
     assert "shallow waters" in found.text("partial-text")
+
+
+@pytest.mark.parametrize("label", ["utf-16", "utf-16le", "utf-32"])
+def test_wide_label_of_narrow_bytes_gives_way(label: str) -> None:
+    """Text in UTF-8 without any zero byte is not in an encoding of several bytes for each letter."""
+    assert decode("body café words".encode(), label) == "body café words"
+    assert decode("body café".encode("utf-16-le"), "utf-16le") == "body café"

@@ -149,3 +149,10 @@ def test_unindexed_page_keeps_no_data(summary: Make) -> None:
     """A page that forbids indexing keeps nothing of its JSON-LD."""
     found = summary(b"x.html", page(ARTICLE, head="<meta name=robots content=noindex>"))
     assert found.attributes == {"robots": ["noindex"], "title": ["x.html"]}
+
+
+@pytest.mark.parametrize("script", ["", "{}"])
+def test_many_scripts_are_read_in_linear_time(script: str, summary: Make) -> None:
+    """Many scripts take no more time for each than a few do, and leave the page's title."""
+    many = f'<script type="application/ld+json">{script}</script>' * 200_000
+    assert summary(b"x.html", f"<html><title>Locks</title>{many}<p>text".encode()).text("title") == "Locks"

@@ -221,3 +221,10 @@ def test_rtf_damage_is_reported(samples: Path) -> None:
     found, problem = summarize_body(b"{\\rtf1 a{\\pict\\bin4 }}{{}\\ansicpg932\\'82\\'a0}", "RTF")
     assert problem == ""
     assert found.text("partial-text") == "aあ"
+
+
+def test_cut_document_is_reported(samples: Path) -> None:
+    """A document that ends before its text is damaged, and keeps its properties."""
+    found, problem = summarize_body((samples / "ole.doc").read_bytes()[:3_840])
+    assert found.text("title") == "Sluices of the Möwe canal"
+    assert problem == "OLE: truncated: its streams are larger than the file"

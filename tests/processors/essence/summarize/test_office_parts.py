@@ -320,3 +320,16 @@ def test_any_target_is_bounded(pieces: list[str], kind: str) -> None:
     target = name.replace("\0", "").replace("&", "")
     rels = related(("a", "officeDocument", target), ("c", kind, target))
     read({"_rels/.rels": rels, name: f'<w:document {W}><w:altChunk r:id="c"/></w:document>', "_rels/a.rels": rels})
+
+
+@pytest.mark.parametrize("target", ["_rels/.rels", "docProps/app.xml"])
+def test_main_relationship_to_something_else_is_passed_over(target: str) -> None:
+    """A package whose main part is no document is read by the names of its parts; without any it has a reason."""
+    parts = document("<w:p><w:r><w:t>Wombats</w:t></w:r></w:p>") | {
+        "_rels/.rels": related(("a", "officeDocument", target)),
+        "docProps/app.xml": "<Properties/>",
+    }
+    found, reason = read(parts)
+    assert (found.said, reason) == ("Wombats", "")
+    del parts["word/document.xml"]
+    assert "no known part" in read(parts)[1]

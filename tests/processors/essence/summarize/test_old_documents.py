@@ -160,6 +160,39 @@ def test_text_of_wordperfect_4_is_read(name: bytes, summary: Make) -> None:
     assert found.text("partial-text") == "The manatee\nA manatee eats plants, and it sleeps under water.\nIt is naïve and slow."
 
 
+OTHERS = {
+    "groups around paragraphs": (
+        b"\xc0\x0a\x4a\x0c\x46\xc0Dear Ms Reed,\n\nthe locks of the canal open\x0dat dawn.\xc1\0\1\xc1\nYours, the keeper\n",
+        "Dear Ms Reed,\nthe locks of the canal open at dawn.\nYours, the keeper",
+    ),
+    "letters of code page 437": (
+        (
+            b"\xd0\6\x3c\x0a\x4a\xd0M\xe1\x81\xe1ller und S\xe1\x94\xe1hne bauen Br\xe1\x81\xe1cken aus Holz und Stahl.\n"
+            b"\xc3\0\x24\x10\xc3Stra\xe1\xe1\xe1e gesperrt\n"
+        ),
+        "Müller und Söhne bauen Brücken aus Holz und Stahl.\nStraße gesperrt",
+    ),
+    "hyphens and hard spaces": (
+        b"\xd0\6\x3c\x0a\x4a\xd0A well\xa9known ferry\xa0man rows to the is\xacland\x8cand back\xd3\1\2\xd3 again.\n",
+        "A well-known ferry man rows to the island\nand back again.",
+    ),
+    "note in the middle": (
+        (
+            b"\xd0\6\x3c\x0a\x4a\xd0\xc3\0\x24\x10\xc3The harbour\n\n"
+            b"\x90Boats leave\xe2\1\2 Not in winter.\xe2 at noon and return at night.\n"
+        ),
+        "The harbour\nBoats leave at noon and return at night.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "text"), OTHERS.values(), ids=OTHERS)
+def test_functions_of_wordperfect_4_are_not_text(raw: bytes, text: str, summary: Make) -> None:
+    """Functions of any size, notes and soft hyphens of WordPerfect 4.2 give no text; letters, hyphens and hard spaces do."""
+    assert recognize(b"LETTER", raw).type == "WordPerfect4"
+    assert summary(b"LETTER", raw).text("partial-text") == text
+
+
 @pytest.mark.parametrize(
     "raw",
     [

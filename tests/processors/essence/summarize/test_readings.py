@@ -57,3 +57,16 @@ def test_nested_rubies_are_read_in_linear_time() -> None:
     """Rubies in each other, or many of them, take no more time than their number allows, and leave the text around them."""
     for many in ("<ruby> 漢<rt>" * 500, "<ruby>" * 400 + "漢 <rt>x</rt>" * 20_000, "<ruby> 漢<rt>か</rt></ruby>" * 20_000):
         assert summarize_body(f"<html><body><p>first</p>{many}".encode(), "HTML", 0).startswith("first")
+
+
+@pytest.mark.parametrize("full", [0, 1 << 20])
+def test_reading_that_is_not_closed_takes_no_paragraphs(full: int) -> None:
+    """What follows an open reading is in it for a parser, and remains the text of the page."""
+    page = "<html><body><ruby>漢<rt>kan<p>All that follows.</p><p>海</p><p>船"
+    assert summarize_body(page.encode(), "HTML", full).endswith("All that follows.\n海\n船")
+
+
+def test_open_readings_in_each_other_are_read_in_linear_time() -> None:
+    """The search for blocks in readings is bounded, however deep they are nested, and the text at their end is kept."""
+    page = "<html><body>" + "<ruby>漢<rt>" * 200 + "<b>x</b>" * 200_000 + "<p>last"
+    assert summarize_body(page.encode(), "HTML", 1 << 24).endswith("last")

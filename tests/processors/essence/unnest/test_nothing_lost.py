@@ -196,9 +196,22 @@ def test_part_of_a_set_of_cabinets_says_which_part_it_is(flags: int, lost: str, 
         assert names == {f["name"] for f in found}
 
 
-def test_names_of_lha_in_utf16_headers_are_read(read: Read) -> None:
+@pytest.mark.parametrize(
+    ("name", "folder", "whole"),
+    [
+        ("T\u00fcrme.txt", "\u65e5\u672c\uffff", "\u65e5\u672c/T\u00fcrme.txt"),
+        ("\u8868\u793a.txt", "", "\u8868\u793a.txt"),
+        (
+            "\u043f\u043b\u0430\u043d.txt",
+            "\u041f\u0430\u043f\u043a\u0430\uffff\u0412\uffff",
+            "\u041f\u0430\u043f\u043a\u0430/\u0412/\u043f\u043b\u0430\u043d.txt",
+        ),
+        ("\U0001f6a2.txt", "a\uffff\ud55c\uae00\uffff", "a/\ud55c\uae00/\U0001f6a2.txt"),
+    ],
+)
+def test_names_of_lha_in_utf16_headers_are_read(name: str, folder: str, whole: str, read: Read) -> None:
     """Names and folders in the UTF-16 headers 0x44 and 0x45 of LHA are read, whatever the name in the plain header is."""
-    fields = [b"\x44" + "T\u00fcrme.txt".encode("utf-16-le"), b"\x45" + "\u65e5\u672c\uffff".encode("utf-16-le")]
+    fields = [b"\x44" + name.encode("utf-16-le"), *[b"\x45" + folder.encode("utf-16-le")] * bool(folder)]
     data, sum16 = b"words", 0
     for byte in data:
         sum16 ^= byte
@@ -210,7 +223,7 @@ def test_names_of_lha_in_utf16_headers_are_read(read: Read) -> None:
     head += struct.pack("<H", sum16) + b"M" + struct.pack("<H", sizes[0])
     found, problem = read("lha", bytes((len(head), sum(head) & 0xFF)) + head + more + data + b"\0")
     assert problem == ""
-    assert [(f["name"], f["text"]) for f in found] == [("\u65e5\u672c/T\u00fcrme.txt", "words")]
+    assert [(f["name"], f["text"]) for f in found] == [(whole, "words")]
 
 
 # ---- bytes before and behind -----------------------------------------------------------------------------------------
@@ -257,3 +270,25 @@ def test_zeros_before_a_tar_do_not_end_it(blocks: int, read: Read) -> None:
     assert errors(read("tar", data)[0]) == {"a.txt": ""}
     assert read("tar", data)[1] == ""
     assert read("tar", bytes(512 * blocks) + b"x" * 512)[1]
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_cut_between_files_of_rar_is_told(forward: bool, read: Read) -> None:
+    """An archive of RAR 5 without its end, and one of RAR 4 that ends within a header, are truncated."""
+    whole = rar5(file5("a.txt", b"words"), file5("b.txt", b"others"))
+    for cut in (whole[:-8], whole[: whole.index(b"b.txt")], whole[: whole.index(b"words") + 5]):
+        found, problem = read("rar", cut, forward=forward)
+        assert "a.txt" in errors(found)
+        assert problem.startswith("truncated")
+    old = (SAMPLES / "rar" / "stored4.rar").read_bytes()
+    for cut in (old[:-20], old[:-95]):
+        found, problem = read("rar", cut, forward=forward)
+        assert "link" in errors(found)
+        assert problem.startswith("truncated")
+
+
+def test_zip_before_a_zip_is_told(read: Read) -> None:
+    """Of two archives one behind the other the last is read, and the first is not passed over without a word."""
+    found, problem = read("zip", archive("zip", [("a.txt", b"first")]) + archive("zip", [("b.txt", b"last")]))
+    assert errors(found) == {"b.txt": ""}
+    assert problem == "another archive before this one is not read"
