@@ -4,9 +4,10 @@ Groups: `objects` (the pipeline end to end), `log`, `index` (each against the ba
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right types,
-and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a
-nested tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step,
-KB per minute), `tika` (documents, against a tika-server).
+and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text), `ranking` (the
+order of hits on judged test collections, against plain BM25), `unnest` (a nested tar.gz, against plain libarchive; memory with one
+of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per minute), `tika` (documents, against a
+tika-server).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -17,11 +18,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from streams.kafka.client.cluster import ClusterError
-from tests.bench import bench_index, bench_log, corpora, readers, recovery, retrieval, sink, stage
+from tests.bench import bench_index, bench_log, corpora, judged, ranking, readers, recovery, retrieval, sink, stage
 from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.huge import huge
@@ -183,6 +185,14 @@ def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from retrieval.retrieval(root, files, work)
 
 
+def measure_ranking(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure the mean average precision of the Broker's ranking against plain BM25."""
+    if size.quick:
+        yield from ranking.ranked(judged.made(90), {"tantivy": partial(ranking.tantivy, work)})
+        return
+    yield from ranking.ranking(list(judged.collections(judged.folder(cache))), work)
+
+
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure MB/s of unnesting against plain libarchive, and memory with an archive of 10 GB."""
     if size.quick:
@@ -219,6 +229,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "tree": measure_tree,
     "recognition": measure_recognition,
     "retrieval": measure_retrieval,
+    "ranking": measure_ranking,
     "unnest": measure_unnest,
     "essence": measure_essence,
     "tika": measure_tika,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -9,14 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.bench.__main__ import GROUPS, main
 from tests.bench.changes import Expected, change
 from tests.bench.cpu import by_stage, spent
 from tests.bench.documents import MOST, taken
-from tests.bench.figures import Figure, Goal, shown
+from tests.bench.figures import BenchError, Figure, Goal, shown
+from tests.bench.judged import Collection, Document, Topic, collections
 from tests.bench.memory import Sampled, family, pss
+from tests.bench.ranking import BM25, asked_of
 from tests.bench.summaries import PAPER_STEPS
 from tests.bench.workers import STAGES
 
@@ -52,6 +56,7 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
         "any word, 40 hits: recall",
         "two words, 40 hits: precision",
     }
+    assert figures["ranking, made", "tantivy"]["figure"] > 0.9
     assert figures["essence", "no summary, no rejection"]["figure"] == 0
     assert sum(found["figure"] for (group, name), found in figures.items() if group == "steps" and name in PAPER_STEPS) > 99.9
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
@@ -183,3 +188,22 @@ def test_same_documents_are_chosen_in_any_folder(tmp_path: Path) -> None:
         found.append([(kind, path.name) for kind, path in taken(folder)])
     assert found[0] == found[1]
     assert len(set(found[0])) == MOST["PDF"]
+
+
+def test_average_precision() -> None:
+    """Average precision is trec_eval's: hits by score, none with the score 0, and answers that are not found count."""
+    documents = [Document(name, "", "", "") for name in "abcd"]
+    asked = asked_of(Collection("", documents, [Topic("", frozenset("bcd"))], titled=False))
+    assert asked.precision_by([np.array([4.0, 3.0, 2.0, 0.0])]) == pytest.approx([(1 / 2 + 2 / 3) / 3])
+
+
+def test_bm25() -> None:
+    """The score is that of the formula: a word that occurs twice in one text of two, which has the average length."""
+    scores = BM25([["a", "a"], ["b", "c"]]).scores(["a"])
+    assert scores == pytest.approx([math.log(2) * 2 * 2.2 / (2 + 1.2), 0.0])
+
+
+def test_collections_that_are_absent(tmp_path: Path) -> None:
+    """Test collections that are absent are reported in one line."""
+    with pytest.raises(BenchError, match=r"^no test collections .*: No such file or directory$"):
+        list(collections(tmp_path))
