@@ -47,49 +47,56 @@ class _Mark(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a matching text may contain: words and phrases as they are written, and tests of single words."""
+    """What a matching text may contain: words and phrases as they are written, forms of words, and tests of single words."""
 
     runs: Runs = frozenset()
+    forms: frozenset[str] = frozenset()
     tests: tuple[Callable[[str], bool], ...] = ()
+    analyzer: Analyzer = DEFAULT
 
     def runs_of(self, text: str) -> Runs:
         """Return the words and phrases to mark in a text."""
-        if not self.tests:
+        if not self.forms and not self.tests:
             return self.runs
-        return self.runs | {(word,) for word in set(words(text)) if any(test(word) for test in self.tests)}
+        return self.runs | {(word,) for word in set(words(text)) if self._fits(word)}
+
+    def _fits(self, word: str) -> bool:
+        return not self.forms.isdisjoint(self.analyzer.query_forms(word)) or any(test(word) for test in self.tests)
 
 
 def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
     """Return the terms that a matching text may contain, without negated and exact ones."""
-    found = list(_terms(query, analyzer))
-    runs = frozenset(each for each in found if isinstance(each, tuple) and each)
-    return Terms(runs, tuple(each for each in found if not isinstance(each, tuple)))
+    runs: set[tuple[str, ...]] = set()
+    forms: set[str] = set()
+    tests: list[Callable[[str], bool]] = []
+    for term in _terms(query):
+        match term:
+            case Word(text) if len(found := words(text)) == 1:
+                runs.add((found[0],))
+                forms.update(analyzer.query_forms(found[0]))
+            case Word(text) | Phrase(text) | Verbatim(text):
+                runs.add(tuple(words(text)))
+            case Near(asked):
+                runs.update((word,) for text in asked for word in words(text))
+            case Wildcard(text):
+                tests.append(patterns.wildcard(text))
+            case Fuzzy(text, errors):
+                tests.append(patterns.fuzzy(text, errors))
+            case Regex(text) if (expression := regex.parse(text)).of_words:
+                tests.append(expression.test())
+    return Terms(frozenset(runs - {()}), frozenset(forms), tuple(tests), analyzer)
 
 
-def _terms(query: Query, analyzer: Analyzer) -> Iterator[tuple[str, ...] | Callable[[str], bool]]:
+def _terms(query: Query) -> Iterator[Query]:
+    """Iterate over the terms of a query that are text, without negated ones."""
     match query:
         case And(parts) | Or(parts) | Most(parts):
             for part in parts:
-                yield from _terms(part, analyzer)
-        case Word(text, attribute) if known(attribute) not in WHOLE:
-            found = tuple(words(text))
-            yield found if len(found) != 1 else _formed(found[0], analyzer)
-        case Phrase(text, attribute) | Verbatim(text, attribute) if known(attribute) not in WHOLE:
-            yield tuple(words(text))
-        case Near(asked):
-            yield from ((word,) for text in asked for word in words(text))
-        case Wildcard(text):
-            yield patterns.wildcard(text)
-        case Fuzzy(text, errors):
-            yield patterns.fuzzy(text, errors)
-        case Regex(text) if (expression := regex.parse(text)).of_words:
-            yield expression.test()
-
-
-def _formed(asked: str, analyzer: Analyzer) -> Callable[[str], bool]:
-    """Return whether a word has a form of a query's word."""
-    wanted = frozenset(analyzer.query_forms(asked))
-    return lambda word: word == asked or not wanted.isdisjoint(analyzer.query_forms(word))
+                yield from _terms(part)
+        case Word(_, attribute) | Phrase(_, attribute) | Verbatim(_, attribute) if known(attribute) in WHOLE:
+            return
+        case _:
+            yield query
 
 
 def plain(text: str) -> str:
