@@ -92,7 +92,7 @@ class Fuzzy(Node, frozen=True, tag=True):
 class Regex(Node, frozen=True, tag=True):
     """Words that a regular expression describes as a whole, case folded: `/wh[ai]le?s/`.
 
-    With a blank, a sign, `^` or `$` in it, values in which it is found anywhere: `title:/white +whale/`. The grammar is told by
+    With a blank, a sign, `^` or `$` in it, values in which it is found anywhere: `title:/white +whale/`. The grammar is in
     `processors/query/regex.py`.
     """
 
@@ -157,7 +157,7 @@ class And(Node, frozen=True, tag=True):
 class Most(Node, frozen=True, tag=True):
     """Terms typed one after the other: matches if every part that is no bare word does, and enough of the bare words do.
 
-    A bare word is a Word without an attribute; how many are enough is told by `processors.query.predicate.enough`. What has all of
+    A bare word is a Word without an attribute; `processors.query.predicate.enough` returns how many are enough. What has all of
     them comes before what has some.
     """
 

@@ -112,7 +112,7 @@ def _large(robots: bytes, agent: str) -> Rules:
 def _parse(robots: bytes, agent: str) -> Rules:
     reader = _Reader(_token(agent))
     if len(robots) >= MAX_ROBOTS:
-        # The line that the limit cuts is not read: `Disallow: /` is not what it says.
+        # An incomplete last line is dropped: `Disallow: /private` cut after the slash would forbid the whole host.
         robots = robots[: max(robots.rfind(end, 0, MAX_ROBOTS) for end in (b"\r", b"\n")) + 1]
     # One character a byte, since patterns are compared by bytes.
     for line in re.split(r"[\r\n]", robots.removeprefix(b"\xef\xbb\xbf").decode("latin-1")):

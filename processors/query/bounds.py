@@ -13,6 +13,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
+from processors.query import values
 from processors.query.mistakes import QueryError
 from processors.query.words import attribute as known
 from schemas.query import DATES, MomentRange, NumberRange, Query
@@ -35,7 +36,6 @@ _MONTHS = (
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
-_SECONDS = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 _LENGTHS = tuple(map(len, ("2024", "2024-03", "2024-03-05", "2024-03-05T10:00", "2024-03-05T10:00:00Z")))
 FIRST = -62_135_596_800
 """First second of the year 1."""
@@ -110,18 +110,11 @@ def number(text: str, at: int) -> float:
 
 def period(text: str, at: int) -> tuple[int, int]:
     """Return the first and the last second of a period. Raises QueryError."""
-    found = _MOMENT.fullmatch(text)
-    if not found:
-        raise QueryError(_unread(text), at, _proposed(text))
-    parts = {name: int(part) for name, part in zip(_PARTS, found.groups(), strict=True) if part}
-    _check(parts, at)
-    begin = datetime(**{"month": 1, "day": 1, **parts}, tzinfo=UTC)
-    first = int((begin - _EPOCH).total_seconds())
-    unit = list(parts)[-1]
-    if unit == "year":
-        return first, first + (366 if calendar.isleap(begin.year) else 365) * _SECONDS["day"] - 1
-    days = calendar.monthrange(begin.year, begin.month)[1] if unit == "month" else 1
-    return first, first + days * _SECONDS["day" if unit == "month" else unit] - 1
+    if known_period := values.period(text.upper()):
+        return known_period
+    if found := _MOMENT.fullmatch(text):
+        _check({name: int(part) for name, part in zip(_PARTS, found.groups(), strict=True) if part}, at)
+    raise QueryError(_unread(text), at, _proposed(text))
 
 
 def _check(parts: dict[str, int], at: int) -> None:

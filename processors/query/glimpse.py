@@ -190,7 +190,7 @@ class _Pattern:
         self.name = name
         self.at = at
         self.letters = "".join(atom.text for atom in atoms if atom.kind == LETTER)
-        """The characters that stand for themselves."""
+        """The literal characters."""
         self.is_plain = self.kinds == {LETTER}
 
     def counted(self, term: Query) -> Query:
