@@ -5,8 +5,8 @@ Laws:
   engines and the predicate cannot disagree about what matches.
 - A field without words gets one word that no query can contain (ABSENT), so that each engine counts all documents
   in each field: BM25 then uses the same numbers, and the engines agree about the order too.
-- BM25 with k1 = 1.2 and b = 0.75. A bare word scores by its form in the whole text and in the title; words in quotes by the best
-  field, of which the title weighs most, the others a tenth. Patterns, ranges and conditions do not score.
+- BM25 with k1 = 1.2 and b = 0.75. A bare word scores by its form in the whole text and in the title, and a little by the word as
+  it is written; words in quotes by the best field, of which the title weighs most, the others a tenth. Patterns, ranges and conditions do not score.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ ABSENT = "-"
 
 TITLE_WEIGHT = 0.3
 """Weight of a form in the title, beside its weight of 1 in the whole text (found by `make bench ARGS=ranking`)."""
+EXACT_WEIGHT = 0.2
+"""Weight of the word as it is written, in the best field, beside its form."""
 WEIGHTS: Mapping[str, float] = {field: 2.0 if field == "title" else 1.0 for field in (*TEXT_FIELDS, REST)}
 """Weights of the fields, for words in quotes without an attribute."""
 OTHER_FIELDS_SHARE = 0.1

@@ -48,6 +48,7 @@ from sinks.index.compiled import Compiled
 from sinks.index.document import (
     ATTRIBUTES,
     COPY,
+    EXACT_WEIGHT,
     FORMS,
     HIDDEN,
     NAMED_FORMS,
@@ -153,7 +154,8 @@ class _Run:
         forms = (signed,) if signed else self._analyzer.query_forms(found[0])
         if name:
             return _best([_scored(NAMED_FORMS, mark(name) + form) for form in forms])
-        return _best([_in_text(form) for form in forms])
+        formed = _best([_in_text(form) for form in forms])
+        return formed if signed else {"bool": {"must": [formed], "should": [_written(found[0])]}}
 
     def _pattern(self, query: Query) -> Engine:
         match query:
@@ -254,6 +256,11 @@ def _scored(field: str, form: str, weight: float = 1.0) -> Engine:
 
 def _in_text(form: str) -> Engine:
     return {"bool": {"must": [_scored(FORMS, form)], "should": [_scored(TITLE_FORMS, form, TITLE_WEIGHT)]}}
+
+
+def _written(word: str) -> Engine:
+    """Return a query for the score of a word as it is written."""
+    return _best([_run(field, [word], EXACT_WEIGHT) for field in WEIGHTS], OTHER_FIELDS_SHARE)
 
 
 def _phrase(found: Sequence[str], name: str) -> Engine:

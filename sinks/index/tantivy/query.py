@@ -49,6 +49,7 @@ from schemas.query import (
 from sinks.index.compiled import Compiled
 from sinks.index.document import (
     ATTRIBUTES,
+    EXACT_WEIGHT,
     FORMS,
     HIDDEN,
     NAMED_FORMS,
@@ -123,11 +124,17 @@ class Compiler:
         forms = (signed,) if signed else self._analyzer.query_forms(found[0])
         if name:
             return _best([self._formed(NAMED_FORMS, mark(name) + form) for form in forms])
-        return _best([self._scored(form) for form in forms])
+        formed = _best([self._scored(form) for form in forms])
+        return formed if signed else Engine.boolean_query([(Occur.Must, formed), (Occur.Should, self._written(found[0]))])
 
     def _scored(self, form: str) -> Engine:
         title = Engine.boost_query(self._formed(TITLE_FORMS, form), TITLE_WEIGHT)
         return Engine.boolean_query([(Occur.Must, self._formed(FORMS, form)), (Occur.Should, title)])
+
+    def _written(self, word: str) -> Engine:
+        """Return a query for the score of a word as it is written."""
+        best = Engine.disjunction_max_query([self._run(field, [word]) for field in WEIGHTS], OTHER_FIELDS_SHARE)
+        return Engine.boost_query(best, EXACT_WEIGHT)
 
     def _formed(self, field: str, form: str) -> Engine:
         return Engine.term_query(self.schema, field, form, index_option="basic" if field in UNCOUNTED else "freq")
