@@ -6,7 +6,8 @@ Laws:
 - A field without words gets one word that no query can contain (ABSENT), so that each engine counts all documents
   in each field: BM25 then uses the same numbers, and the engines agree about the order too.
 - BM25 with k1 = 1.2 and b = 0.75. A bare word scores by its form in the whole text and in the title, and a little by the word as
-  it is written; words in quotes by the best field, of which the title weighs most, the others a tenth. Patterns, ranges and conditions do not score.
+  it is written; words in quotes by the best field, of which the title weighs most, the others a tenth. Patterns, ranges and
+  conditions do not score.
 """
 
 from __future__ import annotations

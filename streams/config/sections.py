@@ -218,6 +218,23 @@ class Index(Section):
     """Prefix of the names of indexes on OpenSearch."""
 
 
+class Search(Section):
+    """Analysis of text for searching. An index that was made for other languages is made anew from its topic."""
+
+    languages: list[str] = ["en"]
+    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; []: none."""
+
+    @field_validator("languages")
+    @classmethod
+    def _stemmed(cls, value: list[str]) -> list[str]:
+        from processors.query.forms import LANGUAGES  # noqa: PLC0415 - the stemmer is loaded by those who ask for it
+
+        for language in value:
+            if language not in LANGUAGES:
+                raise ValueError(f"no stems are known for {language!r}; known: {', '.join(sorted(LANGUAGES))}")
+        return value
+
+
 class Worker(Section):
     """Health endpoints and group membership of `harvest run` and `harvest worker`."""
 

@@ -38,6 +38,7 @@ from streams.config.sections import (
     Log,
     RootDefaults,
     Sandbox,
+    Search,
     Section,
     Worker,
     refuse_nul,
@@ -111,6 +112,7 @@ class Settings(BaseSettings):
     brokers: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], BrokerSection] = {}
     """The Brokers beside `main`, by name; `main` itself may be given a query too."""
     index: Index = Index()
+    search: Search = Search()
     worker: Worker = Worker()
     log: Log = Log()
 

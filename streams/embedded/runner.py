@@ -27,6 +27,7 @@ import msgspec
 from processors.essence.stage import EssenceSettings
 from processors.frontier import stage
 from processors.frontier.stage import outstanding
+from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
@@ -73,6 +74,8 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's additions to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages whose words are found in all their forms."""
     limits: SandboxLimits = SandboxLimits()
 
 
@@ -125,7 +128,7 @@ class Embedded:
             for p in range(self.partitions):
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
         brokers = [broker.name for broker in settings.flow.brokers]
-        self.sinks = {name: IndexSink(folder, name, HEAP // len(brokers)) for name in brokers}
+        self.sinks = {name: IndexSink(folder, name, HEAP // len(brokers), settings.languages) for name in brokers}
         """The index sink of each Broker; they share one heap."""
         self._thread = ThreadPoolExecutor(1, "turn")
         self.chores: Iterator[None] | None = None

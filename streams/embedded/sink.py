@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from schemas.records import Rejected
 from sinks.index.tantivy.index import HEAP, LEAST_HEAP, IndexDamaged, TantivyIndex
 from streams.clock import now_ms
@@ -41,9 +42,10 @@ __all__ = ["HEAP", "IndexSink"]
 class IndexSink:
     """Applies `broker.NAME` to the index. `error` is the exception that ended its thread, if any."""
 
-    def __init__(self, folder: Path, broker: str, heap: int = HEAP) -> None:
+    def __init__(self, folder: Path, broker: str, heap: int = HEAP, languages: Sequence[str] = DEFAULT_LANGUAGES) -> None:
         self._folder = folder
         self._heap = max(heap, LEAST_HEAP)
+        self._analyzer = Analyzer(languages)
         self._topic = archive(broker).name
         self._path = index_folder(folder, broker)
         self._thread = threading.Thread(target=self._main, name=f"index.{broker}", daemon=True)
@@ -104,7 +106,7 @@ class IndexSink:
     def _open(self, store: Store) -> TantivyIndex:
         ends = store.ends(self._topic)
         try:
-            index = TantivyIndex(self._path, heap=self._heap)
+            index = TantivyIndex(self._path, heap=self._heap, analyzer=self._analyzer)
             applied = dict(index.offsets())
         except IndexDamaged:
             return self._anew()
@@ -117,7 +119,7 @@ class IndexSink:
 
     def _anew(self) -> TantivyIndex:
         shutil.rmtree(self._path)
-        return TantivyIndex(self._path, heap=self._heap)
+        return TantivyIndex(self._path, heap=self._heap, analyzer=self._analyzer)
 
     def _follow(self, store: Store, index: TantivyIndex) -> None:
         self._reached = dict(self._applied)

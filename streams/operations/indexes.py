@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from streams.store.data_folder import index_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from schemas.ports import BrokerIndex
@@ -23,13 +25,19 @@ def open_index(settings: Settings, broker: str) -> BrokerIndex:
     return open_index_at(settings.index.url, settings.index.name, settings.data, broker)
 
 
-def open_index_at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
-    """Open an index like `open_index`, or for writing by a sink, given `index.url`, `index.name` and the data folder."""
+def open_index_at(url: str, name: str, folder: Path, broker: str, *, languages: Sequence[str] | None = None) -> BrokerIndex:
+    """Open an index like `open_index`, or for writing by a sink, given `index.url`, `index.name` and the data folder.
+
+    `languages`: those of an index that a sink creates; None: for reading.
+    """
+    writable = languages is not None
     if url:
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
-        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, fresh=False)
+        made = DEFAULT_LANGUAGES if languages is None else languages
+        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=made, fresh=False)
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
     from streams.operations.registered import records  # noqa: PLC0415 - as above
 
-    return TantivyIndex(index_folder(folder, broker), writable=writable, records=records(folder, broker))
+    analyzer = None if languages is None else Analyzer(languages)
+    return TantivyIndex(index_folder(folder, broker), writable=writable, analyzer=analyzer, records=records(folder, broker))

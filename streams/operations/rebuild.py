@@ -22,6 +22,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Summary
@@ -116,15 +117,25 @@ class Filler:
         self._newest.note((made.oid, made.published, SUMMARY if isinstance(made, Summary) else REMOVAL) for made in taken)
 
 
-def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> ReplayProgress:
-    """Rebuild the index behind an alias on OpenSearch from the selection. `stamp`: suffix of the new index's name.
+def on_server(
+    log: Source,
+    selection: Selection,
+    url: str,
+    alias: str,
+    stamp: str,
+    watch: Watch = lambda _: None,
+    languages: Sequence[str] = DEFAULT_LANGUAGES,
+) -> ReplayProgress:
+    """Rebuild the index behind an alias on OpenSearch from the selection, for some languages.
+
+    `stamp`: suffix of the new index's name.
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
     made = f"{alias}-{stamp}"
     with closing(Node(url)) as node, ExitStack() as held:
         sweep(node, alias)
-        building = begin_rebuild(node, alias, stamp)
+        building = begin_rebuild(node, alias, stamp, languages)
         try:
             with closing(OpenSearchIndex(url, building, fresh=False, make=False)) as index:
                 filler = held.enter_context(closing(Filler(log, index, selection, watch)))
@@ -160,12 +171,24 @@ def _retire(node: Node, index: str) -> None:
     drop(node, index)
 
 
-def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lambda _: None) -> ReplayProgress:
-    """Rebuild the index in a folder from the selection; nobody else may write there. Raises MismatchError, OSError."""
+def in_folder(
+    log: Source,
+    selection: Selection,
+    path: Path,
+    watch: Watch = lambda _: None,
+    languages: Sequence[str] = DEFAULT_LANGUAGES,
+) -> ReplayProgress:
+    """Rebuild the index in a folder from the selection, for some languages; nobody else may write there.
+
+    Raises MismatchError, OSError.
+    """
     fresh = path.with_name(f"{path.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        with closing(TantivyIndex(fresh)) as index, closing(Filler(log, index, selection, watch)) as filler:
+        with (
+            closing(TantivyIndex(fresh, analyzer=Analyzer(languages))) as index,
+            closing(Filler(log, index, selection, watch)) as filler,
+        ):
             filler.catch_up()
             filler.count()
         _exchange(fresh, path)

@@ -12,9 +12,11 @@ Laws:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from processors.query.forms import DEFAULT_LANGUAGES
 from sinks.index.document import FORMAT
 from sinks.index.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
 from sinks.index.opensearch.node import Node
@@ -35,6 +37,8 @@ class IndexIdentity(NamedTuple):
 
     name: str
     made: str
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages that the forms of words are made for."""
 
 
 def served_by(node: Node, alias: str) -> IndexIdentity:
@@ -52,7 +56,8 @@ def served_by(node: Node, alias: str) -> IndexIdentity:
     if kept != FORMAT:
         raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")
     made = about["mappings"]["_meta"].get("made", "")
-    return IndexIdentity(str(index), f"{index}/{made}" if made else str(index))
+    languages = tuple(about["mappings"]["_meta"].get("languages", DEFAULT_LANGUAGES))
+    return IndexIdentity(str(index), f"{index}/{made}" if made else str(index), languages)
 
 
 def claim(node: Node, alias: str) -> None:
@@ -66,21 +71,21 @@ def claim(node: Node, alias: str) -> None:
             raise IndexDamaged(f"{alias} is in use for something else at {node.name}")
 
 
-def make(node: Node, index: str, *aliases: str) -> None:
-    """Create an index with its aliases; an existing one is left as it is. Raises IndexUnreachable, QueryRefused."""
+def make(node: Node, index: str, *aliases: str, languages: Sequence[str] = DEFAULT_LANGUAGES) -> None:
+    """Create an index with its aliases, for some languages; an existing one stays. Raises IndexUnreachable, QueryRefused."""
     try:
-        node.ask("PUT", f"/{index}", definition() | {"aliases": {alias: {} for alias in aliases}})
+        node.ask("PUT", f"/{index}", definition(languages) | {"aliases": {alias: {} for alias in aliases}})
     except QueryRefused as error:
         if "already exists" not in str(error):
             raise
 
 
-def first(node: Node, alias: str) -> IndexIdentity:
-    """Return the index behind an alias, created if there is none. Raises IndexUnreachable, IndexDamaged."""
+def first(node: Node, alias: str, languages: Sequence[str] = DEFAULT_LANGUAGES) -> IndexIdentity:
+    """Return the index behind an alias, created for some languages if there is none. Raises IndexUnreachable, IndexDamaged."""
     try:
         return served_by(node, alias)
     except IndexMissing:
-        make(node, f"{alias}-{FIRST}", alias)
+        make(node, f"{alias}-{FIRST}", alias, languages=languages)
     return served_by(node, alias)
 
 
@@ -92,7 +97,7 @@ def behind(node: Node, alias: str) -> list[str]:
         return []
 
 
-def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
+def begin_rebuild(node: Node, alias: str, stamp: str, languages: Sequence[str] = DEFAULT_LANGUAGES) -> str:
     """Create an index for a rebuild, in place of any that was begun before, and return its alias.
 
     A process that still fills the earlier one finds the alias moved, and ends. Of several rebuilds begun at once the one whose
@@ -100,7 +105,7 @@ def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
     """
     index, building = f"{alias}-{stamp}", alias + REBUILD
     # Created with its alias: an index without an alias would be swept as the remains of a killed rebuild.
-    make(node, index, building)
+    make(node, index, building, languages=languages)
     there = _by_age(node, building)
     if there[-1:] != [index]:
         drop(node, index)

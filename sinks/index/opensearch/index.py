@@ -21,7 +21,7 @@ from itertools import compress
 from threading import Lock
 from typing import Any
 
-from processors.query.forms import DEFAULT, Analyzer
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from processors.query.predicate import tiers
 from processors.query.snippet import terms
 from schemas.codec import DecodeError, decode
@@ -62,12 +62,13 @@ class OpenSearchIndex:
         writable: bool = True,
         fresh: bool = True,
         make: bool = True,
-        analyzer: Analyzer = DEFAULT,
+        languages: Sequence[str] = DEFAULT_LANGUAGES,
     ) -> None:
         """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
         self.alias = alias
         self.node = Node(url)
-        self._analyzer = analyzer
+        self._languages = tuple(languages)
+        """Languages of an index that is created; any other is used as it was made."""
         self._writable = writable
         self._fresh = fresh
         self._make = writable and make
@@ -80,7 +81,9 @@ class OpenSearchIndex:
 
     def _behind(self) -> IndexIdentity:
         """Return the index behind the alias now."""
-        return first(self.node, self.alias) if self._make else served_by(self.node, self.alias)
+        found = first(self.node, self.alias, self._languages) if self._make else served_by(self.node, self.alias)
+        self._analyzer = Analyzer(found.languages)
+        return found
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch: see `BrokerIndex.apply`. Raises IndexUnreachable, IndexMissing, IndexMoved."""

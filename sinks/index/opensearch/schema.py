@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from processors.query.forms import DEFAULT, Analyzer
+from processors.query.forms import DEFAULT, DEFAULT_LANGUAGES, Analyzer
 from processors.query.places import hosts, segment_terms, segments
 from processors.query.values import cells
 from processors.query.words import properties, searchable_values
@@ -69,8 +69,11 @@ _COLUMN: Mapping[str, Any] = {"type": "keyword", "index": False}
 _STORED: Mapping[str, Any] = {"type": "keyword", "index": False, "doc_values": False, "store": True}
 
 
-def definition() -> dict[str, Any]:
-    """Return settings and mappings of a new index. The cluster and its templates decide the numbers of shards and replicas."""
+def definition(languages: Sequence[str] = DEFAULT_LANGUAGES) -> dict[str, Any]:
+    """Return settings and mappings of a new index, whose forms are made for some languages.
+
+    The cluster and its templates decide the numbers of shards and replicas.
+    """
     words = {"type": "text", "analyzer": "spaced"}
     fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
     fields |= {name: words | {"index_options": "docs" if name in UNCOUNTED else "freqs"} for name in FORMED}
@@ -90,7 +93,7 @@ def definition() -> dict[str, Any]:
     mappings = {
         "dynamic": "strict",
         "_source": {"enabled": False},
-        "_meta": {"format": FORMAT, "made": uuid4().hex},
+        "_meta": {"format": FORMAT, "made": uuid4().hex, "languages": list(languages)},
         "properties": fields,
     }
     analysis = {

@@ -62,15 +62,25 @@ class TantivyIndex:
     """Index in a folder. With `writable`, it is created if there is none, and locked against a second writer."""
 
     def __init__(
-        self, path: Path, *, writable: bool = True, heap: int = HEAP, records: Records | None = None, analyzer: Analyzer = DEFAULT
+        self,
+        path: Path,
+        *,
+        writable: bool = True,
+        heap: int = HEAP,
+        records: Records | None = None,
+        analyzer: Analyzer | None = None,
     ) -> None:
-        """Open the index. `records`: where the records are that the predicate is asked about, if an answer is too wide.
+        """Open the index.
 
-        Raises IndexDamaged, IndexMissing (not writable, and there is none), IndexBusy, OSError.
+        `records`: where the records are that the predicate is asked about, if an answer is too wide. `analyzer`: that of a new
+        index, and the one that an existing index must have been made with; without, an existing index is used as it was made.
+
+        Raises IndexDamaged, IndexOutdated, IndexMissing (not writable, and there is none), IndexBusy, OSError.
         """
         self.path = path
         self._records = records
-        self._analyzer = analyzer
+        self._asked = analyzer
+        self._analyzer = analyzer or DEFAULT
         self._schema = schema()
         self._resources = contextlib.ExitStack()
         try:
@@ -82,7 +92,6 @@ class TantivyIndex:
             raise
 
     def _begin(self, heap: int, writable: bool) -> None:
-        self._compiler = Compiler(self._schema, self._analyzer)
         self._writer: IndexWriter | None = None
         self._heap = heap
         self._writable = writable
@@ -92,8 +101,19 @@ class TantivyIndex:
         """Latest time of a removal in the batch, in ms."""
         self._dirty = False
         self._state = self._read_state()
+        self._analyzer = self._made_with(self._state.languages)
+        self._compiler = Compiler(self._schema, self._analyzer)
         if writable:
             self._writer = self._new_writer()
+
+    def _made_with(self, languages: tuple[str, ...]) -> Analyzer:
+        """Return the Analyzer that the index was made with. Raises IndexOutdated if another one was asked for."""
+        if languages == self._analyzer.languages:
+            return self._analyzer
+        if self._asked is not None:
+            asked = ", ".join(self._asked.languages) or "none"
+            raise IndexOutdated(f"the index was made for the languages {', '.join(languages) or 'none'}, not {asked}: {self.path}")
+        return Analyzer(languages)
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch: see `BrokerIndex.apply`. The engine refuses nothing. Raises OSError."""
@@ -273,7 +293,7 @@ class TantivyIndex:
         clock = max(old.clock, self._clock)
         swept = clock if clock - old.swept >= SWEEP else old.swept
         merged = {part: max(old.offsets.get(part, 0), offsets.get(part, 0)) for part in (*old.offsets, *offsets)}
-        return State(FORMAT, merged, clock, swept)
+        return State(FORMAT, merged, clock, swept, self._analyzer.languages)
 
     def _forget(self, writer: IndexWriter, state: State) -> None:
         """Delete removals that no replay can reach any more, once a day."""
@@ -313,7 +333,7 @@ class TantivyIndex:
             searcher = self._searcher()
             hits = searcher.search(self._by_key(STATE_KEY), limit=1).hits
             if not hits and not searcher.num_docs:
-                return State(FORMAT)
+                return State(FORMAT, languages=self._analyzer.languages)
             kept = searcher.doc(hits[0][1]).get_first("state") if hits else b""
             state = msgspec.msgpack.decode(bytes(kept or b""), type=State)
         if state.format != FORMAT:

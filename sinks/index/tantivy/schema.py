@@ -30,7 +30,7 @@ from typing import Literal
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.forms import Analyzer
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from processors.query.places import hosts, segment_terms, segments
 from processors.query.values import cells
 from processors.query.words import properties, searchable_values
@@ -74,6 +74,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     """Latest time of a removal applied, in ms."""
     swept: int = 0
     """Clock in ms when removals were last deleted."""
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages that the forms of words were made for."""
 
 
 def schema() -> Schema:

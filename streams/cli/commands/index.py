@@ -48,12 +48,13 @@ def rebuild_serving_index(found: Settings, broker: str, selection: Selection, wa
 
     if found.index.url:
         with reading(found, selection.topic) as log:
-            return rebuilding.on_server(log, selection, found.index.url, alias(found, broker), stamp(), watch)
+            where = found.index.url, alias(found, broker), stamp()
+            return rebuilding.on_server(log, selection, *where, watch, found.search.languages)
     path = index_folder(found.data, broker)
     with alone(found, selection.topic) as log, ExitStack() as held:
         if found.kafka.brokers:
             held.enter_context(unwritten(path))
-        return rebuilding.in_folder(log, selection, path, watch)
+        return rebuilding.in_folder(log, selection, path, watch, found.search.languages)
 
 
 def stamp() -> str:

@@ -151,7 +151,7 @@ def _to_server(found: Settings, broker: str, selection: Selection, target: Serve
     with reading(found, selection.topic) as log:
         with closing(Node(target.url)) as node:
             claim(node, alias)
-        return rebuild.on_server(log, selection, target.url, alias, stamp(), watch)
+        return rebuild.on_server(log, selection, target.url, alias, stamp(), watch, found.search.languages)
 
 
 def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> ReplayProgress:
@@ -163,7 +163,7 @@ def _to_folder(found: Settings, broker: str, selection: Selection, target: Path,
         held.enter_context(_claimed(target, path))
         if path.exists():
             held.enter_context(unwritten(path))
-        return rebuild.in_folder(log, selection, path, watch)
+        return rebuild.in_folder(log, selection, path, watch, found.search.languages)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def run_sink(context: Context) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     note = logging.getLogger("harvest").warning
-    ask = partial(open_index_at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
+    ask = partial(open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=settings.languages)
     index = open_index(ask, stop, note)
     if index is None:
         return
