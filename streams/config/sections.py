@@ -221,12 +221,12 @@ class Index(Section):
 class Search(Section):
     """Analysis of text for searching. An index that was made for other languages is made anew from its topic."""
 
-    languages: list[str] = ["en"]
-    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; []: none."""
+    languages: tuple[str, ...] = ("en",)
+    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; empty: none."""
 
     @field_validator("languages")
     @classmethod
-    def _stemmed(cls, value: list[str]) -> list[str]:
+    def _stemmed(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         from processors.query.forms import LANGUAGES  # noqa: PLC0415 - the stemmer is loaded by those who ask for it
 
         for language in value:

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from processors.query import parse
+from processors.query.forms import Analyzer
 from schemas.query import Every
 from schemas.records import Removed, Summary
+from sinks.index.errors import IndexOutdated
 from sinks.index.tantivy import index as tantivy_index
 from sinks.index.tantivy.checksums import damage
 from sinks.index.tantivy.index import IndexBusy, IndexDamaged, IndexMissing, TantivyIndex
@@ -299,3 +301,17 @@ def test_first_change_of_new_writer_survives_merge(tmp_path: Path) -> None:
         assert index.count(parse("squid")) == 1
         assert index.count(Every()) == MERGED * BATCH
         assert index.offsets() == {0: 99}
+
+
+def test_index_remembers_its_languages(tmp_path: Path, summary: Make) -> None:
+    """A reader uses the languages that an index was made for; a writer for other languages is refused."""
+    with closing(TantivyIndex(tmp_path / "index", heap=HEAP, analyzer=Analyzer(["de"]))) as index:
+        index.apply([summary("http://a/", title="Häuser")], {})
+    with closing(TantivyIndex(tmp_path / "index", writable=False)) as index:
+        assert index.search(parse("haus")).total == 1
+        assert index.search(parse("whales")).total == 0
+    with pytest.raises(IndexOutdated, match="made for the languages de, not en"):
+        TantivyIndex(tmp_path / "index", heap=HEAP, analyzer=Analyzer(["en"]))
+    with closing(TantivyIndex(tmp_path / "index", heap=HEAP)) as index:
+        index.apply([summary("http://b/", title="Haus")], {})
+        assert index.search(parse("häuser")).total == 2
