@@ -6,7 +6,7 @@ Dependencies point one way: schemas <- processors <- sinks, streams.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from schemas.query import Query
 from schemas.records import Record, Removed, Summary
@@ -89,6 +89,17 @@ class Blobs(Protocol):
         ...
 
 
+Sort = Literal["relevance", "newest", "oldest", "largest", "url"]
+"""Orders of hits: by score, by the document's own date, by its size, by its URL."""
+
+
+class Part(NamedTuple):
+    """Part of a score: what a part of the query adds to it."""
+
+    query: str
+    score: float
+
+
 class Hit(NamedTuple):
     """One search result."""
 
@@ -103,12 +114,23 @@ class Hit(NamedTuple):
     copies_count: int = 0
 
 
+class FacetValue(NamedTuple):
+    """Value of a facet, with the number of matches that a search has with this value chosen (`processors.query.facets.refined`)."""
+
+    value: str
+    total: int
+
+
 class Page(NamedTuple):
     """Page of search results."""
 
     hits: tuple[Hit, ...]
     total: int
     """Number of matching summaries, without copies."""
+    facets: Mapping[str, tuple[FacetValue, ...]] = {}
+    """The most frequent values of each facet that was asked for, most frequent first."""
+    checked: int = 0
+    """Number of summaries that were read, because the engine's answer was too wide."""
 
 
 class Refused(NamedTuple):
@@ -134,8 +156,21 @@ class BrokerIndex(Protocol):
         """Return the next offset to apply by partition; empty for a new index."""
         ...
 
-    def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
-        """Return the best hits first, equal scores in order of URL; without copies unless `copies` is true."""
+    def search(
+        self,
+        query: Query,
+        limit: int = 10,
+        offset: int = 0,
+        copies: bool = False,
+        *,
+        sort: Sort = "relevance",
+        facets: Sequence[str] = (),
+    ) -> Page:
+        """Return a page of hits, without copies unless `copies` is true.
+
+        By relevance the best come first; by any other order, what has no date comes last; equal ones are in order of URL. A choice
+        in one of the `facets` (names of `processors.query.facets.FACETS`) does not change the counts of that facet.
+        """
         ...
 
     def scroll(self, query: Query) -> Iterator[str]:
@@ -144,6 +179,22 @@ class BrokerIndex(Protocol):
 
     def count(self, query: Query) -> int:
         """Return the number of matching summaries, copies included."""
+        ...
+
+    def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
+        """Return the parts of the scores of some hits, by OID; those of a hit add up to its score by relevance."""
+        ...
+
+    def record(self, oid: str) -> Summary | None:
+        """Return the summary with an OID as the Broker has it, None if there is none."""
+        ...
+
+    def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
+        """Return words of titles, keywords and authors that begin so, with the numbers of summaries, most frequent first."""
+        ...
+
+    def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+        """Return how many summaries, copies included, have each of some words in any of its forms."""
         ...
 
     def close(self) -> None:

@@ -74,6 +74,16 @@ class Verbatim(Node, frozen=True, tag=True):
     attribute: str = ""
 
 
+class Whole(Node, frozen=True, tag=True):
+    """Summaries with a value of the attribute that is this text as a whole, letter by letter: `author:=="Herman Melville"`.
+
+    White space is compared as `processors.query.facets.plain` returns it.
+    """
+
+    text: str
+    attribute: str
+
+
 class Wildcard(Node, frozen=True, tag=True):
     """Words that a pattern describes, case folded: `*` stands for any number of letters, `?` for one: `wha*`, `wh?le`."""
 

@@ -89,11 +89,25 @@ def _within(second: int | None, at: int) -> int | None:
 
 
 def document_date(special: str, text: str, at: int) -> MomentRange:
-    """Return the range of the document's own date: `special` is "before" or "after". Raises QueryError."""
+    """Return the range of the document's own date: `special` is "before", "after" or "during". Raises QueryError."""
+    if special == "during":
+        return _during(text, at)
     first, last = period(text, at)
     if special == "before":
         return MomentRange("", None, _within(first - 1, at))
     return MomentRange("", _within(last + 1, at), None)
+
+
+def _during(text: str, at: int) -> MomentRange:
+    """Return the range of `2024-03`, or of `2024-01..2024-06`."""
+    low, dots, high = text.partition("..")
+    if not dots:
+        return MomentRange("", *period(text, at))
+    first = period(low, at)[0] if low else None
+    last = period(high, at + len(low) + len(dots))[1] if high else None
+    if first is not None and last is not None and first > last:
+        raise QueryError("the first moment is after the last one", at, f"during:{high}..{low}")
+    return MomentRange("", first, last)
 
 
 def number(text: str, at: int) -> float:

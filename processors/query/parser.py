@@ -5,9 +5,9 @@
     part      = { "NOT" | "-" } term
     term      = "(" query ")" | "*" | near | [ name ":" ] value | name ":" "*" | special ":" ( run | phrase )
     near      = run "NEAR" [ "/" digits ] run { "NEAR" [ "/" digits ] run }
-    value     = run | phrase [ "~" digits ] | "=" phrase | "/" expression "/"
+    value     = run | phrase [ "~" digits ] | "=" phrase | "==" phrase | "/" expression "/"
     name      = word without ":" | phrase
-    special   = "site" | "in" | "before" | "after"
+    special   = "site" | "in" | "before" | "after" | "during"
 
 What a run (word, wildcard, errors, range, ...) is, `terms.py` decides. Blanks around the colon of a plain name are allowed:
 `Title : windsurfing`. Three or more words without AND between the parts are Most, all other chains And.
@@ -230,14 +230,14 @@ class Parser:
         return self.text[start : self.at] + following.group() if following and words(following.group()) else ""
 
     def special(self, special: str) -> Query:
-        """Parse the value after `site:`, `in:`, `before:` or `after:`."""
+        """Parse the value after `site:`, `in:`, `before:`, `after:` or `during:`."""
         start, run = self.at, self.peek()
         quoted = self.text[start : start + 1] == '"'
         if not run and not quoted:
             self.fail(f"a value is missing after {special} and its colon", None, self.closed_up(start - len(special) - 1))
         text = self.quoted() if quoted else run
         self.take(0 if quoted else len(run))
-        if special in ("before", "after"):
+        if special in ("before", "after", "during"):
             return document_date(special, text, start)
         return terms.read_place(special, text, start, quoted=quoted)
 
@@ -249,12 +249,16 @@ class Parser:
         if found:
             self.take(len(found.group()))
             return terms.read_expression(found[1], name, start)
-        if run == "=" and self.text.startswith('="', start):
-            self.at += 1
+        if run in ("=", "==") and self.text.startswith(f'{run}"', start):
+            self.at += len(run)
             quoted = self.quoted()
             self.skip()
             if whole:
                 self.fail(f"{name[:40]} is compared whole, without =", start)
+            if run == "==" and name:
+                return terms.read_whole(quoted, name, start + 2)
+            if run == "==":
+                self.fail("== needs the name of an attribute before it", start, f'="{quoted}"' if words(quoted) else "")
             return terms.checked(Verbatim(quoted, name), start + 1)
         self.take(len(run))
         term = terms.read_run(run, name, start)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from processors.query import patterns, places, regex, values
+from processors.query import facets, patterns, places, regex, values
 from processors.query.forms import DEFAULT, Analyzer, language_code, signed_name, signed_names
 from processors.query.words import attribute as known
 from processors.query.words import exact, links, names, property_of, searchable_values, spaced, words
@@ -38,6 +38,7 @@ from schemas.query import (
     Regex,
     Site,
     Verbatim,
+    Whole,
     Wildcard,
     Word,
 )
@@ -95,6 +96,10 @@ class _View:
             (name, frozenset([*self._analyzer.forms(found.split(), language), *signed_names(text)]))
             for (name, text), (_, found) in zip(self.texts, self.values, strict=True)
         ]
+
+    def wholes(self, name: str) -> list[str]:
+        """Return the values of an attribute as they are compared as wholes."""
+        return facets.wholes(self.by_name.get(name, ()))
 
     @cached_property
     def links(self) -> set[tuple[str, str]]:
@@ -171,10 +176,10 @@ class _Compiler:
                 return self._word(text, known(attribute))
             case Phrase(text, attribute):
                 return _phrase(text, known(attribute))
-            case Verbatim(text, attribute) if known(attribute) in WHOLE:
-                return _whole(text, known(attribute))
             case Verbatim(text, attribute):
-                return _text_test(patterns.verbatim(text), known(attribute), several=len(words(text)) > 1)
+                return _verbatim(text, known(attribute))
+            case Whole(text, attribute):
+                return _value(text, known(attribute))
             case Wildcard(text, attribute):
                 return _word_test(patterns.wildcard(text), known(attribute))
             case Fuzzy(text, errors, attribute):
@@ -214,6 +219,20 @@ def _whole(text: str, name: str) -> _Test:
     if name in EXACT_FIELDS:
         return lambda view: bool(value) and property_of(view.summary, name) == value
     return lambda view: (name, value) in view.links
+
+
+def _verbatim(text: str, name: str) -> _Test:
+    if name in WHOLE:
+        return _whole(text, name)
+    return _text_test(patterns.verbatim(text), name, several=len(words(text)) > 1)
+
+
+def _value(text: str, name: str) -> _Test:
+    """Return a test of the values of an attribute as wholes."""
+    if name in WHOLE:
+        return _whole(text, name)
+    value = facets.plain(text)
+    return lambda view: value in view.wholes(name)
 
 
 def _phrase(text: str, name: str) -> _Test:

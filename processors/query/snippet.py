@@ -19,7 +19,7 @@ from processors.query import patterns, regex
 from processors.query.forms import DEFAULT, Analyzer
 from processors.query.words import attribute as known
 from processors.query.words import spaced, spans, words
-from schemas.query import WHOLE, And, Fuzzy, Most, Near, Or, Phrase, Query, Regex, Verbatim, Wildcard, Word
+from schemas.query import WHOLE, And, Fuzzy, Most, Near, Or, Phrase, Query, Regex, Verbatim, Whole, Wildcard, Word
 
 OPEN, CLOSE = "\x02", "\x03"
 MAX_SNIPPET = 300
@@ -74,7 +74,7 @@ def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
             case Word(text) if len(found := words(text)) == 1:
                 runs.add((found[0],))
                 forms.update(analyzer.query_forms(found[0]))
-            case Word(text) | Phrase(text) | Verbatim(text):
+            case Word(text) | Phrase(text) | Verbatim(text) | Whole(text):
                 runs.add(tuple(words(text)))
             case Near(asked):
                 runs.update((word,) for text in asked for word in words(text))
@@ -93,7 +93,7 @@ def _terms(query: Query) -> Iterator[Query]:
         case And(parts) | Or(parts) | Most(parts):
             for part in parts:
                 yield from _terms(part)
-        case Word(_, attribute) | Phrase(_, attribute) | Verbatim(_, attribute) if known(attribute) in WHOLE:
+        case Word(_, attribute) | Phrase(_, attribute) | Verbatim(_, attribute) | Whole(_, attribute) if known(attribute) in WHOLE:
             return
         case _:
             yield query

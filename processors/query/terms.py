@@ -18,7 +18,7 @@ from processors.query.regex import RegexError
 from processors.query.regex import parse as parse_expression
 from processors.query.words import MAX_WORD, fold, kind, spaced, words
 from processors.query.words import attribute as known
-from schemas.query import WHOLE, Fuzzy, Inside, Near, Phrase, Query, Regex, Site, Verbatim, Wildcard, Word
+from schemas.query import WHOLE, Fuzzy, Inside, Near, Phrase, Query, Regex, Site, Verbatim, Whole, Wildcard, Word
 
 MAX_ERRORS = 3
 MAX_DISTANCE = 1_000
@@ -27,7 +27,7 @@ DISTANCE = 10
 """Number of words between those of `white NEAR whale`."""
 
 OPERATORS = ("AND", "OR", "NOT")
-SPECIAL = ("site", "in", "before", "after")
+SPECIAL = ("site", "in", "before", "after", "during")
 """Names that are no attributes unless they are quoted."""
 
 RUN = re.compile(r'[^\s"()]+')
@@ -45,6 +45,8 @@ def read_run(run: str, name: str, at: int) -> Query:
     """Return the node of an unquoted run of characters, the value of an attribute if `name` is one. Raises QueryError."""
     if known(name) in WHOLE:
         return checked(Word(run, name), at)
+    if name and run.startswith("==") and len(run) > len("=="):
+        return read_whole(run[2:], name, at + 2)
     if run.startswith("=") and len(run) > 1:
         return read_verbatim(run, name, at)
     found = (read_range(run, name, at) if name else None) or _fuzzy(run, name, at) or wildcard(run, name, at)
@@ -76,6 +78,13 @@ def read_verbatim(run: str, name: str, at: int) -> Query:
     if "*" in text:
         raise QueryError("* has no meaning in a term with =", at + run.index("*"), f'="{text}"' if words(text) else "")
     return checked(Verbatim(text, name), at)
+
+
+def read_whole(text: str, name: str, at: int) -> Query:
+    """Return the node of `author:==Melville`. Raises QueryError."""
+    if not text.strip():
+        raise QueryError("the value is missing after ==", at)
+    return Whole(text, name)
 
 
 def _visible(text: str) -> str:

@@ -38,6 +38,7 @@ from schemas.query import (
     Regex,
     Site,
     Verbatim,
+    Whole,
     Wildcard,
     Word,
 )
@@ -81,6 +82,8 @@ def _term(query: Query) -> str:
             return f"{_prefix(attribute)}{_quoted(text)}"
         case Verbatim(text, attribute):
             return _typed(query, f"{_prefix(attribute)}={text}") or f"{_prefix(attribute)}={_quoted(text)}"
+        case Whole(text, attribute):
+            return _typed(query, f"{_prefix(attribute)}=={text}") or f"{_prefix(attribute)}=={_quoted(text)}"
         case Wildcard(text, attribute):
             return f"{_prefix(attribute)}{text}"
         case Fuzzy(text, errors, attribute):
@@ -194,8 +197,11 @@ def _document_date(first: int | None, last: int | None) -> str:
     """Return the bounds of the document's own date; it is any date if there are none."""
     if first is None and last is None:
         first = FIRST
+    if first is not None and last is not None:
+        begin, end = moment_texts(first, last, years=True)
+        return f"during:{begin}" if begin == end else f"during:{begin}..{end}"
     before_first = None if first is None else max(first, FIRST + 1) - 1
     after_last = None if last is None else min(last, LAST - 1) + 1
-    after = f"after:{moment_texts(None, before_first, years=True)[1]}" if first is not None else ""
-    before = f"before:{moment_texts(after_last, None, years=True)[0]}" if last is not None else ""
-    return f"({after} {before})" if after and before else after or before
+    if first is not None:
+        return f"after:{moment_texts(None, before_first, years=True)[1]}"
+    return f"before:{moment_texts(after_last, None, years=True)[0]}"

@@ -247,7 +247,12 @@ def own_date(values: Mapping[str, Sequence[str]]) -> int | None:
 def year(values: Mapping[str, Sequence[str]]) -> str:
     """Return the year of the document's own date, in four digits; "" if it has none."""
     own = own_date(values)
-    return "" if own is None else f"{date.fromordinal(own // 86_400 + _EPOCH).year:04}"
+    return "" if own is None else year_of(own)
+
+
+def year_of(second: int) -> str:
+    """Return the year of a second since the epoch, in four digits. The second is of the years 1 to 9999."""
+    return f"{date.fromordinal(second // 86_400 + _EPOCH).year:04}"
 
 
 def size(values: Mapping[str, Sequence[str]]) -> int:
