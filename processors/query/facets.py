@@ -2,8 +2,8 @@
 
 Laws:
 - A count is what the choice gives: it is the number of summaries that match the query `refined` by that value.
-- A choice in a facet is a part of the query, at its top level. It does not change the counts of its own facet, so that another value
-  can be chosen instead.
+- A choice in a facet is a part of the query, at its top level. It does not change the counts of its own facet, so that another
+  value can be chosen instead.
 - Values are what `choice` finds: a host counts for each name above it, as `site:` finds it.
 """
 

@@ -283,7 +283,7 @@ def _indexed(found: Settings, broker: str, what: str) -> Summary:
         for url in urls_of(what) if not OID.fullmatch(what) else ():
             hits = index.search(Word(url, "url"), copies=True).hits
             meant += [hit.oid for hit in hits if hit.url == url]
-        records = [record for record in map(index.record, meant) if record is not None]
+        records = [record for record in map(index.applied, meant) if record is not None]
     for record in records:
         if isinstance(record, Removed):
             raise _removed(what)
