@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processors.query import QueryError, parse, unparse
 from processors.query.predicate import predicate
-from processors.query.spelling import LISTED, MAX_WORDS, RARER, REVERSED, corrected
+from processors.query.spelling import LISTED, MAX_WORDS, NEIGHBOURS, RARER, REVERSED, corrected
 from processors.query.words import words
 from schemas.query import Query, Word
 from schemas.records import Summary
@@ -21,6 +21,7 @@ class Words:
         self.summaries = [(_titled(title), count) for title, count in titles]
         self.listed: dict[str, int] = {}
         self.completions: list[tuple[str, int]] = []
+        self.asked: list[int] = []
         for title, count in titles:
             for word in set(words(title)):
                 self.listed[word] = self.listed.get(word, 0) + count
@@ -31,6 +32,7 @@ class Words:
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+        self.asked.append(len(words))
         return [self.count(Word(word)) for word in words]
 
     def count(self, query: Query) -> int:
@@ -93,6 +95,7 @@ def test_misspelled_words_are_replaced(typed: str, shown: str | None) -> None:
         "while",
         "theater1",
         "sq",
+        "ofa",
         "wnaie",
         "blarge",
         "xhale",
@@ -149,6 +152,15 @@ def test_work_is_bounded() -> None:
         pair for word in ("aaax", "baax", "caax", "daax", "squdi") for pair in ((word[0], LISTED), (word[1] + word[0], REVERSED))
     ]
     assert len(index.completions) == 2 * MAX_WORDS
+
+
+def test_few_words_are_compared() -> None:
+    """Words too frequent to have a much more frequent neighbour are not compared; frequencies of the best neighbours are asked."""
+    index = Words([("whale", 500), *((f"squid{letter}", 1) for letter in "abcdefghijklmnopqrtuvwxyz"), ("squids", 1)])
+    assert corrected(parse("squidd whale"), index) is None
+    assert corrected(parse("squidy"), index) is None
+    assert {beginning for beginning, _ in index.completions} == {"s", "qs"}
+    assert max(index.asked) == NEIGHBOURS
 
 
 VOCABULARY = (
