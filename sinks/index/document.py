@@ -23,6 +23,7 @@ import msgspec
 
 from processors.query.forms import Analyzer, language_code, signed_names
 from processors.query.snippet import Terms, plain, snippet
+from processors.query.values import own_date
 from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, links
 from processors.query.words import attribute as known
 from schemas.ports import Hit
@@ -48,10 +49,6 @@ _TEXTS = frozenset(TEXT_FIELDS)
 ABSENT = "-"
 """Word of a field without words: it has no letter, so no query can contain it."""
 
-TITLE_WEIGHT = 0.3
-"""Weight of a form in the title, beside its weight of 1 in the whole text (found by `make bench ARGS=ranking`)."""
-EXACT_WEIGHT = 0.2
-"""Weight of the word as it is written, in the best field, beside its form."""
 WEIGHTS: Mapping[str, float] = {field: 2.0 if field == "title" else 1.0 for field in (*TEXT_FIELDS, REST)}
 """Weights of the fields, for words in quotes without an attribute."""
 OTHER_FIELDS_SHARE = 0.1
@@ -103,6 +100,8 @@ class StoredHit(msgspec.Struct, frozen=True, array_like=True):
     copies: tuple[str, ...]
     copies_count: int
     text: tuple[str, ...]
+    date: int | None = None
+    """The document's own date in seconds since the epoch."""
 
 
 def key(oid: str) -> bytes:
@@ -218,7 +217,8 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
             kept.append(text[:room])
             room -= len(text)
     title = next(iter(values.get("title", ())), "")[:MAX_TITLE]
-    return StoredHit(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept))
+    known = key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept)
+    return StoredHit(*known, own_date(values))
 
 
 def hit(score: float, kept: StoredHit, wanted: Terms) -> Hit:
