@@ -101,7 +101,7 @@ def _better(word: str, count: int, index: Dictionary) -> tuple[str, ...]:
 def _neighbour(word: str, most: int, least: int, index: Dictionary) -> _Found | None:
     """Return the best neighbour with at most `most` errors that at least `least` summaries have."""
     listed = [*index.complete(word[0], LISTED), *index.complete(word[1] + word[0], REVERSED)]
-    usual = [other for other, _ in sorted(listed, key=lambda pair: (-pair[1], pair[0])) if len(other) >= SHORTEST]
+    usual = [other for other, _ in listed if len(other) >= SHORTEST]
     plain = [without_accents(other) for other in usual]
     near = process.extract(without_accents(word), plain, scorer=OSA.distance, score_cutoff=most, limit=NEIGHBOURS)
     found = [(int(errors), usual[at]) for _, errors, at in near]
