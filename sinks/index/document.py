@@ -137,39 +137,43 @@ def words_by_field(values: Mapping[str, Sequence[str]], analyzer: Analyzer) -> d
     Words may be separated by several spaces. Each text is a value, but for the forms, which have no order: one text.
     """
     found: dict[str, list[str]] = {}
-    formed: dict[str, list[str]] = {FORMS: [], TITLE_FORMS: [], NAMED_FORMS: []}
     language = language_code(values)
     texts = [(name, text) for name, texts in values.items() if name not in LINKS for text in texts]
     for (name, text), words in zip(texts, all_spaced([text for _, text in texts]), strict=True):
-        if words and not words.isspace():
-            _add_words(found, name, words)
-        _add_forms(formed, name, [*analyzer.forms(words.split(), language), *signed_names(text)])
+        split = words.split()
+        if split:
+            _add_words(found, name, words, split)
+        _add_forms(found, name, [*analyzer.forms(split, language), *signed_names(text)])
     for name in SETS & found.keys():
         found[name] = [" ".join(dict.fromkeys(" ".join(found[name]).split()))]
-    found |= {field: [" ".join(forms)] for field, forms in formed.items() if forms}
+    for field in filter(found.__contains__, FORMED):
+        found[field] = [" ".join(found[field])]
     for field in (*WORDED, *FORMED):
         if field not in found:
             found[field] = [ABSENT]
     return found
 
 
-def _add_words(found: dict[str, list[str]], name: str, words: str) -> None:
+def _add_words(found: dict[str, list[str]], name: str, words: str, split: list[str]) -> None:
     if name in _TEXTS:
         found.setdefault(name, []).append(words)
         return
     if name not in BY_NAME:
         found.setdefault(REST, []).append(words)
     before = mark(name)
-    found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(words.split()))
+    found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(split))
 
 
-def _add_forms(formed: Mapping[str, list[str]], name: str, forms: list[str]) -> None:
+def _add_forms(found: dict[str, list[str]], name: str, forms: list[str]) -> None:
+    if not forms:
+        return
+    text = " ".join(forms)
     if name not in BY_NAME:
-        formed[FORMS].extend(forms)
+        found.setdefault(FORMS, []).append(text)
     if name == "title":
-        formed[TITLE_FORMS].extend(forms)
+        found.setdefault(TITLE_FORMS, []).append(text)
     before = mark(name)
-    formed[NAMED_FORMS].extend(before + form for form in dict.fromkeys(forms))
+    found.setdefault(NAMED_FORMS, []).append(before + f" {before}".join(dict.fromkeys(forms)))
 
 
 def facet_field(facet: str) -> str:
