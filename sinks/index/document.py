@@ -29,7 +29,7 @@ from schemas.ports import Hit
 from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE, And, Most, Near, Or, Phrase, Query, Verbatim, Word
 from schemas.records import Summary
 
-FORMAT = f"5.{ANALYSIS}"
+FORMAT = f"6.{ANALYSIS}"
 """Version of the fields and of the analysis; an index with another version is rebuilt by replay."""
 
 REST, ATTRIBUTES = "rest", "attributes"
@@ -64,8 +64,10 @@ SNIPPET_FIELDS = ("description", "abstract", "partial-text", "full-text")
 MAX_TITLE = 500
 """Maximum characters of a title that are stored for display."""
 
-SITE = "site"
-"""Name of the exact values of a host and of those above it."""
+MAX_SUGGESTIONS, MAX_SUGGESTED = 100, 30
+"""Maximum number of suggestions of a summary, and the maximum length of one in characters."""
+SUGGESTING = ("title", "keywords", "author")
+"""Attributes whose words are suggested while a user types, and to one who mistyped."""
 
 COPY, HIDDEN = "copy", "hidden"
 """Roles: of a copy; of a document that is no summary (stored removals, and the state of the index)."""
@@ -169,6 +171,18 @@ def _add_forms(formed: Mapping[str, list[str]], name: str, forms: list[str]) -> 
         formed[TITLE_FORMS].extend(forms)
     before = mark(name)
     formed[NAMED_FORMS].extend(before + form for form in dict.fromkeys(forms))
+
+
+def facet_field(facet: str) -> str:
+    """Return the name of the field of a facet."""
+    return f"facet-{facet}"
+
+
+def suggestions(found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return words that are suggested to users, each once; `found`: as `words_by_field` returned it. Numbers are left out."""
+    made = (word for name in SUGGESTING for text in found.get(name, ()) for word in text.split())
+    fitting = dict.fromkeys(word for word in made if 1 < len(word) <= MAX_SUGGESTED and not word.isdigit())
+    return list(fitting)[:MAX_SUGGESTIONS]
 
 
 def link(name: str, target: str) -> str:

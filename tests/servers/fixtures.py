@@ -106,8 +106,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     whole = schema.definition
 
-    def definition() -> dict[str, Any]:
-        made = whole()
+    def definition(*given: Any, **more: Any) -> dict[str, Any]:
+        made = whole(*given, **more)
         made["mappings"]["properties"]["published"] = {"type": "byte"}
         return made
 

@@ -15,27 +15,21 @@ Laws:
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import compress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
-from processors.query.predicate import tiers
-from processors.query.snippet import terms
 from schemas.codec import DecodeError, decode
-from schemas.ports import Page, Refused
+from schemas.ports import Page, Part, Refused, Sort
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.index.compiled import checked, paged, refuse_above
-from sinks.index.document import REMEMBERED, SWEEP, hit, oid_of, scores
+from sinks.index.document import REMEMBERED, SWEEP
 from sinks.index.errors import IndexDamaged, IndexMoved, IndexUnreachable
 from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
 from sinks.index.opensearch.node import Node
-from sinks.index.opensearch.query import Engine, compiled
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
-from sinks.index.opensearch.search import Scored, by_score, by_url, count, scroll
+from sinks.index.opensearch.search import OpenSearchReader
 
 ITEMS = 1_000
 """Maximum number of changes per request ..."""
@@ -43,8 +37,6 @@ BYTES = 5 << 20
 """... and their approximate size in bytes."""
 PARTITIONS = 4_096
 """Maximum number of partitions of a topic."""
-
-Ranked = Callable[[Node, str, Engine, int, int], tuple[Scored, int]]
 
 
 class OpenSearchIndex:
@@ -174,40 +166,41 @@ class OpenSearchIndex:
         self._swept = known.pop(SWEPT, 0)
         return {int(name.rpartition("/")[2]): offset for name, offset in known.items()}
 
-    def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
+    def search(
+        self,
+        query: Query,
+        limit: int = 10,
+        offset: int = 0,
+        copies: bool = False,
+        *,
+        sort: Sort = "relevance",
+        facets: Sequence[str] = (),
+    ) -> Page:
         """Return a page of hits: see `BrokerIndex.search`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        parts = [partial(self._part, part, copies) for part in tiers(query)]
-        found, total = paged(parts, max(offset, 0), max(limit, 0))
-        wanted = terms(query, self._analyzer)
-        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
-
-    def _part(self, query: Query, copies: bool, offset: int, limit: int) -> tuple[Scored, int]:
-        """Return a page of the matches of a part of a query, and their number."""
-        engine, inexact = compiled(query, self._analyzer, copies=copies)
-        ranked = by_score if scores(query) else by_url
-        if inexact is None:
-            return ranked(self.node, self.alias, engine, offset, limit) if limit else ([], count(self.node, self.alias, engine))
-        candidates = self._checked(query, engine, inexact, ranked)
-        return candidates[offset : offset + limit], len(candidates)
-
-    def _checked(self, query: Query, engine: Engine, inexact: Query, ranked: Ranked) -> Scored:
-        """Return all matches of a query that the engine answers too widely."""
-        refuse_above(number := count(self.node, self.alias, engine), inexact)
-        found, _ = ranked(self.node, self.alias, engine, 0, number) if number else ([], 0)
-        right = checked(query, self._analyzer, self._records, [oid_of(kept.oid) for _, kept in found])
-        return list(compress(found, right))
+        return self._reader().search(query, limit, offset, copies=copies, sort=sort, names=facets)
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OIDs of a snapshot's matches, in order of OID. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        engine, inexact = compiled(query, self._analyzer)
-        if inexact is None:
-            return scroll(self.node, self.alias, engine)
-        return iter(sorted(oid_of(kept.oid) for _, kept in self._checked(query, engine, inexact, by_url)))
+        return self._reader().scroll(query)
 
     def count(self, query: Query) -> int:
         """Return the number of matches, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
-        engine, inexact = compiled(query, self._analyzer)
-        return count(self.node, self.alias, engine) if inexact is None else len(self._checked(query, engine, inexact, by_url))
+        return self._reader().count(query)
+
+    def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
+        """Return the parts of scores: see `BrokerIndex.explain`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        return self._reader().explain(query, oids)
+
+    def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
+        """Return words that begin so: see `BrokerIndex.complete`. Raises IndexUnreachable, IndexMissing."""
+        return self._reader().complete(beginning, limit)
+
+    def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+        """Return how many summaries have each word: see `BrokerIndex.frequencies`. Raises IndexUnreachable, IndexMissing."""
+        return self._reader().frequencies(words)
+
+    def _reader(self) -> OpenSearchReader:
+        return OpenSearchReader(self.node, self.alias, self._analyzer, self._records)
 
     def _records(self, oids: Sequence[str]) -> Mapping[str, Summary | Removed]:
         """Return the last records applied for some OIDs."""
@@ -222,13 +215,14 @@ class OpenSearchIndex:
                     found[record.oid] = record
         return found
 
-    def record(self, oid: str) -> Summary | Removed | None:
-        """Return the last record applied for an OID, or None. Raises IndexDamaged."""
-        wanted = {"query": {"ids": {"values": [identifier(oid)]}}, "stored_fields": ["record"]}
-        for found in self.node.ask("POST", f"/{self.alias}/_search", wanted, allow_partial_search_results="false")["hits"]["hits"]:
-            if (record := _decoded(found, oid)) is not None:
-                return record
-        return None
+    def record(self, oid: str) -> Summary | None:
+        """Return the summary with an OID, None if there is none. Raises IndexUnreachable, IndexMissing, IndexDamaged."""
+        found = self.applied(oid)
+        return found if isinstance(found, Summary) else None
+
+    def applied(self, oid: str) -> Summary | Removed | None:
+        """Return the last record applied for an OID, or None. Raises IndexUnreachable, IndexMissing, IndexDamaged."""
+        return self._records([oid]).get(oid)
 
     def close(self) -> None:
         """Close the connections. Applied changes remain."""

@@ -12,7 +12,10 @@ add a field.
 | places | the folders and archives that the summary lies in, outermost first |
 | cells | numbers and moments of all attributes (`processors.query.values`) |
 | has | the names of the attributes present |
-| exact | `name=value` for each of EXACT_FIELDS, and `site=host` |
+| exact | `name=value` for each of EXACT_FIELDS |
+| facet-NAME | the values of each of FACETS (`processors.query.facets`) |
+| date, size | the document's own date in seconds since the epoch, and its size in bytes |
+| suggestions | words of titles, keywords and authors, each once |
 | url | the URL as a column, for order among equal scores |
 | links | the terms of links: each URL of LINKS, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
@@ -35,9 +38,10 @@ from uuid import uuid4
 
 import msgspec
 
+from processors.query.facets import FACETS, columns
 from processors.query.forms import DEFAULT, DEFAULT_LANGUAGES, Analyzer
-from processors.query.places import hosts, segment_terms, segments
-from processors.query.values import cells
+from processors.query.places import segment_terms, segments
+from processors.query.values import cells, own_date, size
 from processors.query.words import properties, searchable_values
 from schemas.codec import encode
 from schemas.query import SETS
@@ -48,13 +52,14 @@ from sinks.index.document import (
     FORMAT,
     FORMED,
     HIDDEN,
-    SITE,
     UNCOUNTED,
     WORDED,
+    facet_field,
     linked,
     name_terms,
     shown,
     sortable,
+    suggestions,
     words_by_field,
 )
 
@@ -77,9 +82,13 @@ def definition(languages: Sequence[str] = DEFAULT_LANGUAGES) -> dict[str, Any]:
     words = {"type": "text", "analyzer": "spaced"}
     fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
     fields |= {name: words | {"index_options": "docs" if name in UNCOUNTED else "freqs"} for name in FORMED}
+    fields |= {facet_field(facet): {"type": "keyword"} for facet in FACETS}
     fields |= {
         "places": words | {"norms": False},
         "cells": {"type": "long"},
+        "date": {"type": "long", "index": False},
+        "size": {"type": "long", "index": False},
+        "suggestions": {"type": "keyword"},
         "oid": _COLUMN,
         "url": _COLUMN,
         "has": _KEYWORD,
@@ -117,7 +126,13 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> dict[str, Any]:
     known = properties(summary)
     document: dict[str, Any] = {**words_by_field(values, analyzer)}
     document["has"] = list(name_terms(values, known))
-    document["exact"] = [f"{name}={value}" for name, value in (*known.items(), *((SITE, host) for host in hosts(summary.url)))]
+    document["exact"] = [f"{name}={value}" for name, value in known.items()]
+    document |= {facet_field(facet): chosen for facet, chosen in columns(summary, values).items() if chosen}
+    if (own := own_date(values)) is not None:
+        document["date"] = own
+    document["size"] = size(values)
+    if suggested := suggestions(document):
+        document["suggestions"] = suggested
     document["places"] = " ".join(segment_terms(segments(summary.url)))
     if found := cells(values):
         document["cells"] = sorted(found)

@@ -1,15 +1,16 @@
 """Reading from an OpenSearch index: pages in the same order as tantivy's, and scrolls.
 
 Laws:
-- Best first, equal scores in order of URL, on every page. Scores are compared to 5 significant digits. Of more than WINDOW hits
-  with one score, those beyond it are in the engine's order.
-- A query that only filters gives score 1 and order of URL.
+- Equal ones in order of URL, on every page. Scores are compared to 5 significant digits. Of more than WINDOW hits with one score,
+  those beyond it are in the engine's order.
 - A read of several requests uses one point in time.
 - An answer with a missing shard is an error.
 """
 
+# ruff: noqa: D102 - the base class documents its primitives
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -17,10 +18,16 @@ from typing import Any
 
 import msgspec
 
-from sinks.index.document import StoredHit, rounded
+from processors.query.forms import Analyzer
+from schemas.ports import FacetValue, Sort
+from schemas.query import Query
+from sinks.index.compiled import Compiled, Records
+from sinks.index.document import StoredHit, facet_field, rounded
 from sinks.index.errors import IndexUnreachable
 from sinks.index.opensearch.node import Node
-from sinks.index.opensearch.query import Engine
+from sinks.index.opensearch.query import Engine, OpenSearchCompiler, shown
+from sinks.index.opensearch.schema import identifier
+from sinks.index.reader import Reader, Scored
 
 SPARE = 50
 """Hits read beyond a page, to see where its last score ends."""
@@ -33,24 +40,73 @@ KEPT = "5m"
 # Scores are computed from the statistics of all shards.
 _WHOLE = {"allow_partial_search_results": "false", "search_type": "dfs_query_then_fetch"}
 
-Scored = list[tuple[float, StoredHit]]
 Hits = Sequence[Mapping[str, Any]]
 
 _DECODER = msgspec.json.Decoder(StoredHit)
-_BY_SCORE: Sequence[Mapping[str, str]] = ({"_score": "desc"}, {"url": "asc"}, {"oid": "asc"})
-_BY_URL: Sequence[Mapping[str, str]] = ({"url": "asc"}, {"oid": "asc"})
+_URL: Sequence[Mapping[str, Any]] = ({"url": "asc"}, {"oid": "asc"})
+_BY_SCORE: Sequence[Mapping[str, Any]] = ({"_score": "desc"}, *_URL)
+COLUMNS: Mapping[Sort, Sequence[Mapping[str, Any]]] = {
+    "newest": ({"date": {"order": "desc", "missing": "_last"}}, *_URL),
+    "oldest": ({"date": {"order": "asc", "missing": "_last"}}, *_URL),
+    "largest": ({"size": {"order": "desc"}}, *_URL),
+    "url": _URL,
+}
 
 
-def count(node: Node, alias: str, engine: Engine) -> int:
-    """Return the number of matching documents."""
-    # The `_count` interface answers even if shards are missing.
-    return _total(node.ask("POST", f"/{alias}/_search", {"query": engine, "size": 0, "track_total_hits": True}, **_WHOLE))
+class OpenSearchReader(Reader[Engine]):
+    """Searches of the index behind an alias."""
 
+    def __init__(self, node: Node, alias: str, analyzer: Analyzer, records: Records) -> None:
+        super().__init__(analyzer, records)
+        self._node = node
+        self._alias = alias
 
-def by_url(node: Node, alias: str, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
-    """Return a page in order of URL, each hit with score 1, and the number of matches."""
-    hits, total = _read(node, alias, engine, _BY_URL, offset, offset + limit)
-    return [(1.0, _shown(hit)) for hit in hits], total
+    def compiled(self, query: Query, *, copies: bool) -> Compiled[Engine]:
+        engine, inexact = OpenSearchCompiler(self.analyzer).compiled(query)
+        return Compiled(shown(engine, copies=copies), inexact)
+
+    def among(self, engine: Engine, oids: Sequence[str]) -> Engine:
+        return {"bool": {"must": [engine], "filter": [{"ids": {"values": list(map(identifier, oids))}}]}}
+
+    def total(self, engine: Engine) -> int:
+        # The `_count` interface answers even if shards are missing.
+        return _total(self._ask({"query": engine, "size": 0, "track_total_hits": True}))
+
+    def by_score(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
+        return by_score(self._node, self._alias, engine, offset, limit)
+
+    def by_column(self, sort: Sort, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
+        hits, total = _read(self._node, self._alias, engine, COLUMNS[sort], offset, offset + limit)
+        return [(1.0, _shown(hit)) for hit in hits], total
+
+    def oids(self, engine: Engine) -> Iterator[str]:
+        return scroll(self._node, self._alias, engine)
+
+    def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
+        found = self._aggregated(engine, {name: {"size": limit} for name in names})
+        # Each shard counts its most frequent values only.
+        again = {
+            name: {"size": limit, "include": [each["key"] for each in one["buckets"]]}
+            for name, one in found.items()
+            if one["doc_count_error_upper_bound"]
+        }
+        if again:
+            found |= self._aggregated(engine, again)
+        return {name: [FacetValue(each["key"], each["doc_count"]) for each in one["buckets"]] for name, one in found.items()}
+
+    def _aggregated(self, engine: Engine, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        terms = {name: {"terms": {"field": facet_field(name), **options}} for name, options in asked.items()}
+        return dict(self._ask({"query": engine, "size": 0, "aggs": terms})["aggregations"])
+
+    def suggestions(self, beginning: str, limit: int) -> Sequence[tuple[str, int]]:
+        order = [{"_count": "desc"}, {"_key": "asc"}]
+        words = {"field": "suggestions", "include": f"{re.escape(beginning)}.*", "size": limit, "order": order}
+        engine = shown(OpenSearchCompiler(self.analyzer).every(), copies=False)
+        found = self._ask({"query": engine, "size": 0, "aggs": {"words": {"terms": words}}})["aggregations"]["words"]["buckets"]
+        return [(each["key"], each["doc_count"]) for each in found]
+
+    def _ask(self, body: Mapping[str, Any]) -> Any:
+        return self._node.ask("POST", f"/{self._alias}/_search", body, **_WHOLE)
 
 
 def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:

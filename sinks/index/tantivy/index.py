@@ -14,27 +14,21 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import compress
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from tantivy import FieldType, IndexWriter, Searcher
 from tantivy import Query as Engine
 
-from processors.query import unparse
 from processors.query.forms import DEFAULT, Analyzer
-from processors.query.predicate import tiers
-from processors.query.snippet import terms
-from schemas.ports import Page, Refused
+from schemas.ports import Page, Part, Refused, Sort
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.index.compiled import Records, checked, paged, refuse_above
-from sinks.index.document import REMEMBERED, SWEEP, hit, key, oid_of, scores
-from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated, QueryRefused
+from sinks.index.compiled import Records
+from sinks.index.document import REMEMBERED, SWEEP, key
+from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated
 from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
-from sinks.index.tantivy.query import Compiler
 from sinks.index.tantivy.schema import (
     FORMAT,
     NO_KEY,
@@ -46,16 +40,12 @@ from sinks.index.tantivy.schema import (
     state_document,
     summary_document,
 )
-from sinks.index.tantivy.search import Scored, by_score, by_url, count, step, without_copies
+from sinks.index.tantivy.search import TantivyReader
 
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
 HEAP, LEAST_HEAP = 120_000_000, 15_000_000
 """Bytes of memory in which a batch is indexed before it is written to the folder."""
-SCROLL = 2_000
-"""Summaries per step of a scroll."""
-
-Ranked = Callable[[Searcher, Engine, int, int], tuple[Scored, int]]
 
 
 class TantivyIndex:
@@ -102,7 +92,6 @@ class TantivyIndex:
         self._dirty = False
         self._state = self._read_state()
         self._analyzer = self._made_with(self._state.languages)
-        self._compiler = Compiler(self._schema, self._analyzer)
         if writable:
             self._writer = self._new_writer()
 
@@ -172,63 +161,52 @@ class TantivyIndex:
             self._state = self._read_state()
         return dict(self._state.offsets)
 
-    def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
+    def search(
+        self,
+        query: Query,
+        limit: int = 10,
+        offset: int = 0,
+        copies: bool = False,
+        *,
+        sort: Sort = "relevance",
+        facets: Sequence[str] = (),
+    ) -> Page:
         """Return a page of hits: see `BrokerIndex.search`. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
-            searcher = self._searcher()
-            # The engine allocates room for the requested number of hits before it knows how many there are.
-            offset, limit = max(offset, 0), max(min(limit, searcher.num_docs), 0)
-            found, total = paged(
-                [partial(self._part, searcher, part, copies) for part in tiers(query)],
-                offset,
-                limit if offset < searcher.num_docs else 0,
-            )
-        wanted = terms(query, self._analyzer)
-        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
-
-    def _part(self, searcher: Searcher, query: Query, copies: bool, offset: int, limit: int) -> tuple[Scored, int]:
-        """Return a page of the matches of a part of a query, and their number."""
-        engine, inexact = self._compiler.compile(query, searcher)
-        if not copies:
-            engine = without_copies(self._schema, engine)
-        ranked = by_score if scores(query) else by_url
-        if inexact is None:
-            return ranked(searcher, engine, offset, limit) if limit else ([], count(searcher, engine))
-        candidates = self._checked(searcher, query, engine, inexact, ranked)
-        return candidates[offset : offset + limit], len(candidates)
-
-    def _checked(self, searcher: Searcher, query: Query, engine: Engine, inexact: Query, ranked: Ranked) -> Scored:
-        """Return all matches of a query that the engine answers too widely."""
-        refuse_above(number := count(searcher, engine), inexact)
-        if not number:
-            return []
-        if self._records is None:
-            raise QueryRefused(f"{unparse(inexact)} cannot be looked for: the records of this index are not here")
-        found, _ = ranked(searcher, engine, 0, number)
-        right = checked(query, self._analyzer, self._records, [oid_of(kept.oid) for _, kept in found])
-        return list(compress(found, right))
+            return self._reader().search(query, limit, offset, copies=copies, sort=sort, names=facets)
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OID of every match, in order of OID, from one snapshot. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
-            searcher = self._searcher()
-            engine, inexact = self._compiler.compile(query, searcher)
-            if inexact is not None:
-                found = self._checked(searcher, query, engine, inexact, by_url)
-                yield from sorted(oid_of(kept.oid) for _, kept in found)
-                return
-        low: int | None = 0
-        while low is not None:
-            with reading(self.path):
-                oids, low = step(searcher, self._schema, engine, low, SCROLL)
-            yield from oids
+            found = self._reader().scroll(query)
+        yield from found
 
     def count(self, query: Query) -> int:
         """Return the number of matches, copies included. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):
-            searcher = self._searcher()
-            engine, inexact = self._compiler.compile(query, searcher)
-            return count(searcher, engine) if inexact is None else len(self._checked(searcher, query, engine, inexact, by_url))
+            return self._reader().count(query)
+
+    def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
+        """Return the parts of the scores of some hits: see `BrokerIndex.explain`. Raises IndexDamaged, QueryRefused."""
+        with reading(self.path):
+            return self._reader().explain(query, oids)
+
+    def record(self, oid: str) -> Summary | None:
+        """Return the summary with an OID, None if there is none. Raises QueryRefused if the records are not here."""
+        return self._reader().records([oid]).get(oid)
+
+    def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
+        """Return words that begin so: see `BrokerIndex.complete`. Raises IndexDamaged."""
+        with reading(self.path):
+            return self._reader().complete(beginning, limit)
+
+    def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+        """Return how many summaries have each word: see `BrokerIndex.frequencies`. Raises IndexDamaged."""
+        with reading(self.path):
+            return self._reader().frequencies(words)
+
+    def _reader(self) -> TantivyReader:
+        return TantivyReader(self._schema, self._searcher(), self._analyzer, self._records, self.path)
 
     def close(self) -> None:
         """Wait for merges and release the lock. Applied changes remain."""

@@ -13,7 +13,10 @@ Strategy: text comes as words between spaces (`sinks/index/document.py`), which 
 | places | the folders and archives that the summary lies in, outermost first |
 | cells | numbers and moments of all attributes, as columns (`processors.query.values`) |
 | has | the names of the attributes present |
-| exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if both URLs are the same; `site=host` |
+| exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if both URLs are the same |
+| facet-NAME | the values of each of FACETS, as columns, too (`processors.query.facets`) |
+| date, size | the document's own date in seconds since the epoch, and its size in bytes, as columns |
+| suggestions | words of titles, keywords and authors, each once |
 | url | the URL as a column, for order among equal scores |
 | links | the terms of LINKS, which are not text: each URL, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
@@ -24,15 +27,16 @@ Strategy: text comes as words between spaces (`sinks/index/document.py`), which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
+from processors.query.facets import FACETS, columns
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
-from processors.query.places import hosts, segment_terms, segments
-from processors.query.values import cells
+from processors.query.places import segment_terms, segments
+from processors.query.values import cells, own_date, size
 from processors.query.words import properties, searchable_values
 from schemas.query import SETS
 from schemas.records import Removed, Summary
@@ -42,15 +46,16 @@ from sinks.index.document import (
     COPY,
     FORMED,
     HIDDEN,
-    SITE,
     UNCOUNTED,
     WORDED,
+    facet_field,
     is_plain,
     key,
     linked,
     name_terms,
     shown,
     sortable,
+    suggestions,
     words_by_field,
 )
 
@@ -90,7 +95,11 @@ def schema() -> Schema:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic" if name in UNCOUNTED else "freq")
     builder.add_text_field("places", tokenizer_name="whitespace", index_option="position")
     builder.add_unsigned_field("cells", fast=True)
-    for name in ("has", "links"):
+    for facet in FACETS:
+        builder.add_text_field(facet_field(facet), tokenizer_name="raw", index_option="basic", fast=True)
+    builder.add_integer_field("date", fast=True)
+    builder.add_unsigned_field("size", fast=True)
+    for name in ("has", "links", "suggestions"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     for name in ("exact", "role"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
@@ -112,19 +121,19 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> Document:
     document = _identified(summary)
     add = document.add_text
     values = searchable_values(summary)
-    for field, texts in words_by_field(values, analyzer).items():
+    worded = words_by_field(values, analyzer)
+    for field, texts in worded.items():
         for words in texts:
             add(field, words)
+    if suggested := suggestions(worded):
+        add("suggestions", " ".join(suggested))
     known = properties(summary)
     for name, value in known.items():
         if name == "oid" and is_plain(summary.oid):
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
-    for host in hosts(summary.url):
-        add("exact", f"{SITE}={host}")
+    _add_columns(document, summary, values)
     add("places", " ".join(segment_terms(segments(summary.url))))
-    for cell in cells(values):
-        document.add_unsigned("cells", cell)
     # One text for all names: each call into the engine costs a microsecond.
     add("has", " ".join(name_terms(values, known)))
     if links := linked(values):
@@ -134,6 +143,17 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> Document:
     add("url", sortable(summary.url))
     document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, values)))
     return document
+
+
+def _add_columns(document: Document, summary: Summary, values: Mapping[str, Sequence[str]]) -> None:
+    for facet, chosen in columns(summary, values).items():
+        for value in chosen:
+            document.add_text(facet_field(facet), value)
+    if (own := own_date(values)) is not None:
+        document.add_integer("date", own)
+    document.add_unsigned("size", size(values))
+    for cell in cells(values):
+        document.add_unsigned("cells", cell)
 
 
 def removal_document(removal: Removed) -> Document:

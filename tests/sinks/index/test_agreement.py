@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from processors.identity import oid
 from processors.query import QueryError, parse, predicate, unparse
+from processors.query.facets import FACETS, refined
 from processors.query.words import properties
-from schemas.ports import BrokerIndex
+from schemas.ports import BrokerIndex, Sort
 from schemas.query import (
     And,
     Every,
@@ -35,6 +36,7 @@ from schemas.query import (
     Regex,
     Site,
     Verbatim,
+    Whole,
     Wildcard,
     Word,
 )
@@ -75,6 +77,7 @@ NAMES = (
     "Title",
     "description",
     "keywords",
+    "author",
     "partial-text",
     "remark",
     "re mark",
@@ -124,6 +127,7 @@ leaf = st.one_of(
     st.builds(Phrase, text, name),
     st.builds(Exists, st.sampled_from(NAMES)),
     st.builds(Verbatim, st.sampled_from(WORDS) | text, name),
+    st.builds(Whole, st.sampled_from(WORDS) | text, st.sampled_from(("author", *NAMES))),
     st.builds(Wildcard, patterns, name),
     st.builds(Fuzzy, st.sampled_from(("whale", "wale", "strasse", "whalefin")), st.sampled_from((1, 2, 3)), name),
     st.builds(Regex, expressions, name),
@@ -178,6 +182,8 @@ def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple
 documents = st.lists(st.tuples(attributes.filter(utf8), attributes.filter(utf8), st.booleans()), min_size=1, max_size=6).map(corpus)
 
 
+SORTS: tuple[Sort, ...] = ("newest", "oldest", "largest", "url")
+
 EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
 """Number of collections tried on each engine: a server takes longer to create an index."""
 
@@ -185,6 +191,15 @@ EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
 def settings_for(examples: int) -> settings:
     """Return the settings of a property with so many examples."""
     return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def assert_facets_lead_to_their_counts(index: BrokerIndex, query: Node) -> None:
+    """Assert that each count of a facet is the total of the query with that choice, and that no value is left out."""
+    page = index.search(query, facets=FACETS)
+    assert list(page.facets) == list(FACETS)
+    for facet, values in page.facets.items():
+        for value, total in values:
+            assert index.search(refined(query, facet, value)).total == total > 0, (query, facet, value)
 
 
 def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open) -> None:
@@ -203,6 +218,9 @@ def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open
                 assert sorted(hit.url for hit in page.hits) == sorted(one.url for one in accepted if not one.copy_of)
                 assert page.total == len(page.hits)
                 assert all(len(hit.snippet) <= 300 for hit in page.hits)
+                for sort in SORTS:
+                    assert sorted(index.search(query, sort=sort).hits) == sorted(hit._replace(score=1.0) for hit in page.hits)
+                assert_facets_lead_to_their_counts(index, query)
 
     agree()
 

@@ -10,7 +10,7 @@ import pytest
 
 from processors.identity import oid
 from processors.query import parse, predicate
-from schemas.ports import BrokerIndex
+from schemas.ports import BrokerIndex, Page
 from schemas.query import And, Every, Exists, Most, Or, Phrase, Word
 from schemas.records import Removed, Summary
 
@@ -32,7 +32,7 @@ class TestApplying:
         """A new index has no offsets and no summaries."""
         assert index.offsets() == {}
         assert index.count(Every()) == 0
-        assert index.search(Every()) == ((), 0)
+        assert index.search(Every()) == Page((), 0)
         assert list(index.scroll(Every())) == []
 
     def test_applied_batch_is_found_with_offsets(self, index: BrokerIndex, summary: Make) -> None:
@@ -190,9 +190,9 @@ class TestSearching:
         index.apply([summary(f"http://{n}/", title="whale " * (n + 1)) for n in range(5)], {})
         whole = index.search(parse("whale"))
         assert whole.total == 5
-        assert index.search(parse("whale"), limit=2, offset=1) == (whole.hits[1:3], 5)
-        assert index.search(parse("whale"), limit=0) == ((), 5)
-        assert index.search(parse("whale"), offset=5) == index.search(parse("whale"), offset=10**12) == ((), 5)
+        assert index.search(parse("whale"), limit=2, offset=1) == Page(whole.hits[1:3], 5)
+        assert index.search(parse("whale"), limit=0) == Page((), 5)
+        assert index.search(parse("whale"), offset=5) == index.search(parse("whale"), offset=10**12) == Page((), 5)
         assert index.search(parse("whale"), limit=10**12) == whole
         assert index.search(parse("*"), limit=10**12, offset=3).total == 5
 

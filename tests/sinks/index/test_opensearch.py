@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from processors.query import parse
+from schemas.ports import Page
 from schemas.query import And, Every, Phrase, Word
 from schemas.records import Removed, Summary
 from sinks.index.document import WORDED
@@ -202,7 +203,7 @@ def test_closed_index_fails_until_opened(
             index.offsets,
             index.refresh,
             lambda: index.search(Every()),
-            lambda: index.record("0"),
+            lambda: index.applied("0"),
         ]
         for ask in tries:
             with pytest.raises(IndexUnreachable, match="closed"):
@@ -365,8 +366,8 @@ def test_deep_pages_are_read_in_several_requests(
                 patch.setattr(search, "WINDOW", 40)
                 patch.setattr(search, "SCROLL", 7)
                 assert index.search(query, limit=1_000) == whole
-                assert index.search(query, limit=35, offset=90) == (whole.hits[90:125], 180)
-                assert index.search(query, limit=10, offset=175) == (whole.hits[175:], 180)
+                assert index.search(query, limit=35, offset=90) == Page(whole.hits[90:125], 180)
+                assert index.search(query, limit=10, offset=175) == Page(whole.hits[175:], 180)
                 assert len(list(index.scroll(query))) == 180
 
 
@@ -382,5 +383,5 @@ def test_record_is_returned_as_applied(open_index: Callable[..., OpenSearchIndex
     second = removed("http://b/", published=3)
     with closing(open_index()) as index:
         index.apply([first, second], {})
-        assert [index.record(one.oid) for one in (first, second)] == [first, second]
-        assert index.record("0" * 64) is None
+        assert [index.applied(one.oid) for one in (first, second)] == [first, second]
+        assert index.applied("0" * 64) is None

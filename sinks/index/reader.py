@@ -1,0 +1,183 @@
+"""Searches of one state of an index, as far as they are the same for every engine; an engine's own reader adds its primitives.
+
+Laws:
+- What an engine answers too widely is checked here, so every total, count and facet is exact.
+- What has all bare words of a query comes before what has some of them; then the best come first, equal ones in order of URL.
+- A query that only filters gives score 1 and order of URL, and so does every other order than that by relevance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from typing import Generic
+
+from processors.query import facets, unparse
+from processors.query.forms import Analyzer
+from processors.query.predicate import tiers
+from processors.query.snippet import terms
+from processors.query.words import fold
+from schemas.ports import FacetValue, Page, Part, Sort
+from schemas.query import And, Most, Or, Query, Word
+from schemas.records import Summary
+from sinks.index.compiled import Compiled, Engine, Records, checked, paged, refuse_above
+from sinks.index.document import StoredHit, hit, oid_of, scores
+from sinks.index.errors import QueryRefused
+
+SHOWN = 10
+"""Maximum number of values of a facet in a page."""
+LISTED = 60
+"""Values of a facet that an engine is asked for: some are not shown, or are as frequent as the last that is."""
+MAX_LISTED = 10_000
+"""Maximum number of words that `complete` returns."""
+
+Scored = list[tuple[float, StoredHit]]
+Ranked = Callable[[Engine, int, int], tuple[Scored, int]]
+"""Returns a page of the matches of a query, given offset and limit, and their number."""
+
+
+class Reader(ABC, Generic[Engine]):
+    """Searches of one state of an index."""
+
+    def __init__(self, analyzer: Analyzer, records: Records | None) -> None:
+        self.analyzer = analyzer
+        self._records = records
+        self._checked = 0
+        """Number of candidates that were read so far."""
+        self._exact: dict[tuple[Query, bool], Engine] = {}
+
+    @abstractmethod
+    def compiled(self, query: Query, *, copies: bool) -> Compiled[Engine]:
+        """Compile a query; it matches summaries only, with or without copies. Raises QueryRefused."""
+
+    @abstractmethod
+    def among(self, engine: Engine, oids: Sequence[str]) -> Engine:
+        """Restrict a query to some OIDs; it scores as before."""
+
+    @abstractmethod
+    def total(self, engine: Engine) -> int:
+        """Return the number of matches."""
+
+    @abstractmethod
+    def by_score(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page, best first, and the number of matches."""
+
+    @abstractmethod
+    def by_column(self, sort: Sort, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page in any other order than that by relevance, each hit with score 1, and the number of matches."""
+
+    @abstractmethod
+    def oids(self, engine: Engine) -> Iterator[str]:
+        """Iterate over the OID of every match, in order."""
+
+    @abstractmethod
+    def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
+        """Return the most frequent values of some facets among the matches, with exact numbers."""
+
+    @abstractmethod
+    def suggestions(self, beginning: str, limit: int) -> Sequence[tuple[str, int]]:
+        """Return the most frequent of the words of `sinks.index.document.suggestions` that begin so, with their numbers."""
+
+    def records(self, oids: Sequence[str]) -> Mapping[str, Summary]:
+        """Return the summaries with some OIDs. Raises QueryRefused if the records are not here."""
+        if self._records is None:
+            raise QueryRefused("the records of this index are not here")
+        return {oid: found for oid, found in self._records(oids).items() if isinstance(found, Summary)}
+
+    def search(self, query: Query, limit: int, offset: int, *, copies: bool, sort: Sort, names: Sequence[str]) -> Page:
+        """Return a page of hits: see `BrokerIndex.search`. Raises QueryRefused."""
+        relevance = sort == "relevance" and scores(query)
+        ranked = self.by_score if relevance else partial(self.by_column, "url" if sort == "relevance" else sort)
+        parts = [partial(self._part, part, copies, ranked) for part in (tiers(query) if relevance else (query,))]
+        found, total = paged(parts, max(offset, 0), max(limit, 0))
+        wanted = terms(query, self.analyzer)
+        counts = self._facets(query, names, copies=copies)
+        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total, counts, self._checked)
+
+    def _part(self, query: Query, copies: bool, ranked: Ranked[Engine], offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page of the matches of a part of a query, and their number."""
+        engine, inexact = self.compiled(query, copies=copies)
+        if inexact is None:
+            return ranked(engine, offset, limit) if limit else ([], self.total(engine))
+        found = self._right(query, engine, inexact, ranked)
+        return found[offset : offset + limit], len(found)
+
+    def _right(self, query: Query, engine: Engine, inexact: Query, ranked: Ranked[Engine]) -> Scored:
+        """Return all matches of a query that the engine answers too widely."""
+        refuse_above(number := self.total(engine), inexact)
+        if not number:
+            return []
+        found, _ = ranked(engine, 0, number)
+        self._checked += number
+        try:
+            right = checked(query, self.analyzer, self.records, [oid_of(kept.oid) for _, kept in found])
+            return list(compress(found, right))
+        except QueryRefused as error:
+            raise QueryRefused(f"{unparse(inexact)} cannot be looked for: {error}") from None
+
+    def _matching(self, query: Query, *, copies: bool) -> Engine:
+        """Return an exact query of the engine."""
+        if (query, copies) not in self._exact:
+            engine, inexact = self.compiled(query, copies=copies)
+            if inexact is not None:
+                found = self._right(query, engine, inexact, partial(self.by_column, "url"))
+                engine = self.among(engine, [oid_of(kept.oid) for _, kept in found])
+            self._exact[query, copies] = engine
+        return self._exact[query, copies]
+
+    def _facets(self, query: Query, names: Sequence[str], *, copies: bool) -> dict[str, tuple[FacetValue, ...]]:
+        asked: dict[Query, list[str]] = {}
+        for name in names:
+            asked.setdefault(facets.without(query, name), []).append(name)
+        found: dict[str, Sequence[FacetValue]] = {}
+        for rest, together in asked.items():
+            found |= self.values(self._matching(rest, copies=copies), together, LISTED)
+        shown = {name: [each for each in found[name] if facets.counted(name, each.value)] for name in names}
+        return {name: facets.tidied(each, SHOWN) for name, each in shown.items()}
+
+    def scroll(self, query: Query) -> Iterator[str]:
+        """Iterate over the OID of every match, in order of OID. Raises QueryRefused."""
+        engine, inexact = self.compiled(query, copies=True)
+        if inexact is None:
+            return self.oids(engine)
+        found = self._right(query, engine, inexact, partial(self.by_column, "url"))
+        return iter(sorted(oid_of(kept.oid) for _, kept in found))
+
+    def count(self, query: Query) -> int:
+        """Return the number of matches, copies included. Raises QueryRefused."""
+        engine, inexact = self.compiled(query, copies=True)
+        return self.total(engine) if inexact is None else len(self._right(query, engine, inexact, partial(self.by_column, "url")))
+
+    def explain(self, query: Query, oids: Sequence[str]) -> dict[str, list[Part]]:
+        """Return the parts of the scores of some hits: see `BrokerIndex.explain`. Raises QueryRefused."""
+        parts: dict[str, list[Part]] = {oid: [] for oid in oids}
+        for unit in _units(query) if oids else ():
+            engine = self.among(self._matching(unit, copies=True), oids)
+            for score, kept in self.by_score(engine, 0, len(oids))[0]:
+                parts[oid_of(kept.oid)].append(Part(unparse(unit), score))
+        return parts
+
+    def complete(self, beginning: str, limit: int) -> list[tuple[str, int]]:
+        """Return words that begin so: see `BrokerIndex.complete`."""
+        head = fold(beginning).strip()
+        return list(self.suggestions(head, max(0, min(limit, MAX_LISTED)))) if head and not head.isspace() and limit > 0 else []
+
+    def frequencies(self, words: Sequence[str]) -> list[int]:
+        """Return how many summaries have each word: see `BrokerIndex.frequencies`."""
+        return [self.count(Word(word)) for word in words]
+
+
+def _units(query: Query) -> Iterator[Query]:
+    """Iterate over the parts of a query whose scores add up to its own."""
+    match query:
+        case And(parts) | Most(parts):
+            for part in parts:
+                yield from _units(part)
+        case Or(parts):
+            # A part of several terms scores as a whole, if all of them match.
+            for part in parts:
+                yield from _units(part) if isinstance(part, Or) else [part] if scores(part) else ()
+        case _ if scores(query):
+            yield query
