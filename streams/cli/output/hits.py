@@ -63,7 +63,7 @@ def print_facet(facet: str, values: Sequence[FacetValue], query: Query) -> None:
     taken = chosen(query, facet)
     compared = set(taken) if facet in BY_VALUE else set(map(exact, taken))
     instead = " OR ".join(unparse(choice(facet, value)) for value in taken)
-    put(facet + (f" (instead of {printable(instead)})" if taken else ""))
+    put(facet + (f" (instead of {printable(instead)})" if taken else "") + ("" if values else " (none)"))
     width = max((len(printable(each.value)) for each in values), default=0)
     digits = max((len(f"{each.total:,}") for each in values), default=0)
     for each in values:

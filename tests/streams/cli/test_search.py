@@ -127,6 +127,7 @@ def test_facets_follow_the_hits_with_terms_to_add(harvest: Any, index: IndexDoub
         "  1  1870  during:1870",
     ]
     assert result.stderr == "3 found, 1 shown\n"
+    assert harvest("search", "squid", "--facets", "year", "--limit", 0).stdout == "year (none)\n"
 
 
 def test_facets_are_json_objects_after_the_hits(harvest: Any, index: IndexDouble) -> None:
