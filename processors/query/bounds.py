@@ -101,7 +101,7 @@ def document_date(special: str, text: str, at: int) -> MomentRange:
 def _during(text: str, at: int) -> MomentRange:
     """Return the range of `2024-03`, or of `2024-01..2024-06`."""
     low, dots, high = text.partition("..")
-    if not dots:
+    if not dots or not (low or high):
         return MomentRange("", *period(text, at))
     first = period(low, at)[0] if low else None
     last = period(high, at + len(low) + len(dots))[1] if high else None

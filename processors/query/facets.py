@@ -16,7 +16,7 @@ from processors.query.values import period, year, year_of
 from processors.query.words import MAX_EXACT
 from processors.query.words import attribute as known
 from schemas.ports import FacetValue
-from schemas.query import And, Every, MomentRange, Most, Or, Query, Site, Whole, Word
+from schemas.query import And, Every, MomentRange, Most, Or, Phrase, Query, Site, Whole, Word
 from schemas.records import Summary
 
 FACETS = ("type", "site", "language", "author", "year", "gatherer")
@@ -108,7 +108,7 @@ def _values(part: Query, facet: str) -> tuple[str, ...]:
         found = [_values(each, facet) for each in part.parts]
         return tuple(value for values in found for value in values) if found and all(found) else ()
     match part:
-        case Word(text, attribute) if facet in BY_PROPERTY and known(attribute) == facet:
+        case Word(text, attribute) | Phrase(text, attribute) if facet in BY_PROPERTY and known(attribute) == facet:
             return (text,)
         case Site(host) if facet == "site":
             return (host,)

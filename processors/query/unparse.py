@@ -195,13 +195,12 @@ def _moments(attribute: str, low: int | None, high: int | None) -> str:
 
 def _document_date(first: int | None, last: int | None) -> str:
     """Return the bounds of the document's own date; it is any date if there are none."""
-    if first is None and last is None:
-        first = FIRST
     if first is not None and last is not None:
         begin, end = moment_texts(first, last, years=True)
         return f"during:{begin}" if begin == end else f"during:{begin}..{end}"
-    before_first = None if first is None else max(first, FIRST + 1) - 1
-    after_last = None if last is None else min(last, LAST - 1) + 1
-    if first is not None:
-        return f"after:{moment_texts(None, before_first, years=True)[1]}"
-    return f"before:{moment_texts(after_last, None, years=True)[0]}"
+    # No moment is before the first or behind the last one, so that neither can be written with after: or before:.
+    if first is not None and first > FIRST:
+        return f"after:{moment_texts(None, first - 1, years=True)[1]}"
+    if last is not None and last < LAST:
+        return f"before:{moment_texts(last + 1, None, years=True)[0]}"
+    return "during:0001.." if last is None else "during:..9999"

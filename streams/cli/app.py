@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from streams.cli.commands.annotate import annotate
 from streams.cli.commands.cat import cat
 from streams.cli.commands.describe import describe
 from streams.cli.commands.doctor import doctor
@@ -21,7 +22,8 @@ from streams.cli.commands.index import app as index
 from streams.cli.commands.rejected import app as rejected
 from streams.cli.commands.replay import replay
 from streams.cli.commands.roots import app as roots
-from streams.cli.commands.search import annotate, search, show
+from streams.cli.commands.search import search
+from streams.cli.commands.show import show
 from streams.cli.commands.soif import app as soif
 from streams.cli.commands.summarize import summarize
 from streams.cli.commands.topics import app as topics

@@ -58,6 +58,8 @@ VARYING = (
     (r"-[0-9a-f]{8}-[0-9a-f]{12}-[0-9a-f]{12}\b", "-RULES"),
     (r"(object-url)\{\d+\}", r"\1{N}"),
     (r", \d+\.\d\d\]", ", SCORE]"),
+    (r"(?m)^ +\d+\.\d\d  (?=\S)", "  SCORE  "),
+    (r"\b[0-9a-f]{64}\b", "OID"),
     (r" {2,}", "  "),
 )
 """Patterns of output that differ between runs: progress lines, times, versions, and values that depend on the length of the

@@ -102,7 +102,7 @@ def _name(one: Rejected) -> str:
 
 def _chosen(standing: list[Rejected], names: list[str]) -> list[Rejected]:
     """Return the rejections that the names refer to. Raises Failure for a name without a rejection."""
-    from streams.cli.commands.search import urls_of
+    from streams.cli.objectnames import urls_of
 
     chosen: dict[str, Rejected] = {}
     for name in names:

@@ -153,7 +153,7 @@ def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
 
 def _known(found: Settings, names: list[str]) -> list[Root]:
     """Return the roots that the names refer to. Raises Failure for a name that is no root."""
-    from streams.cli.commands.search import urls_of
+    from streams.cli.objectnames import urls_of
 
     known = {root.url: root for root in _roots(found)[0]}
     wanted = []

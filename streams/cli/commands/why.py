@@ -21,8 +21,8 @@ def why(
     """Print every event that concerned a URL, in order, with reasons."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.commands.search import urls_of
     from streams.cli.common import open_log
+    from streams.cli.objectnames import urls_of
     from streams.config.topology import topology_of
     from streams.operations.history import format_event, history
 
@@ -41,7 +41,7 @@ def why(
 def _doubted(found: Settings, url: str) -> str:
     """Return the URL, or that of a folder above it, whose removal is in doubt; "" if none is."""
     from processors.identity import split_url
-    from streams.cli.commands.search import urls_of
+    from streams.cli.objectnames import urls_of
     from streams.embedded.outcomes import doubted_above
 
     with reading(found) as store:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import pytest
@@ -31,6 +30,7 @@ from schemas.query import (
     Regex,
     Site,
     Verbatim,
+    Whole,
     Wildcard,
     Word,
 )
@@ -68,7 +68,8 @@ UNTYPED: list[tuple[Node, str]] = [
     (NumberRange("pages", float("-inf"), 0.0), "pages:..0"),
     (NumberRange("pages"), "pages:-1.7976931348623157e+308.."),
     (MomentRange("date", 0, 86_399), "date:1970-01-01..1970-01-01"),
-    (MomentRange("", 0, 86_399), "(after:1969 before:1970-01-02)"),
+    (MomentRange("", 0, 86_399), "during:1970-01-01"),
+    (MomentRange(""), "during:0001.."),
     (MomentRange("seen", 1, 0), "NOT *"),
     (MomentRange("seen"), "seen:0001-01.."),
 ]
@@ -78,7 +79,8 @@ TEXTS = st.text(st.sampled_from("aB1-'é東 ßx*?~/\\\"=:.()\u0301\u200c"), min_
 NAMES = st.sampled_from(("", "", "title", "terms", "x y", "a:b", "/a", "=b", "-c", "Site", "before", "NEAR/5", "AND", "date"))
 FOUND = NAMES | st.sampled_from(("url", "type", "url-references"))
 SINGLE = st.text(st.sampled_from("aB1éß"), min_size=3, max_size=8).filter(is_single)
-SECONDS = st.integers(FIRST + 1, LAST - 1) | st.dates(date(1, 1, 2)).map(lambda day: (day.toordinal() - 719_163) * 86_400)
+DAYS = st.dates().map(lambda day: (day.toordinal() - 719_163) * 86_400)
+SECONDS = st.integers(FIRST, LAST) | st.sampled_from((FIRST, LAST)) | DAYS
 """Seconds since the epoch, many of them the beginnings of days."""
 
 
@@ -94,6 +96,7 @@ TERMS: st.SearchStrategy[Node] = st.one_of(
     st.builds(Word, SINGLE),
     st.builds(Phrase, TEXTS, FOUND),
     st.builds(Verbatim, TEXTS, NAMES),
+    st.builds(Whole, TEXTS, NAMES.filter(bool)),
     st.builds(Wildcard, st.sampled_from(("wh*", "*hal*", "whal?", "w?a?", "é*ß")), NAMES),
     st.builds(lambda text, name: Fuzzy(text, (len(text) - 1) // 2 if len(text) < 7 else 3, name), SINGLE, NAMES),
     st.builds(Regex, st.sampled_from(("a", "wh[ai]le?s", "a/b", "a\\/b", "^a b$", "a\\\\", "(a|b)")), NAMES),
@@ -178,7 +181,7 @@ def test_text_of_any_tree_has_its_meaning(tree: Node) -> None:
     assert parse(unparse(again)) == again
 
 
-@given(ordered(SECONDS), st.sampled_from(("seen", *DATES)))
+@given(ordered(SECONDS), st.sampled_from(("", "seen", *DATES)))
 def test_every_second_can_be_written(bounds: tuple[int | None, int | None], name: str) -> None:
     """Bounds of moments are written exactly, in whichever form is the shortest."""
     assert parse(unparse(MomentRange(name, *bounds))) == MomentRange(name, *bounds)
