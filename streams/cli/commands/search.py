@@ -166,13 +166,14 @@ def _answer(found: Settings, broker: str, request: Request) -> Answer:
 
 def _similar(found: Settings, index: BrokerIndex, what: str) -> Query:
     """Return the query for what is similar to a summary. Raises Failure."""
+    from processors.query.forms import Analyzer
     from processors.query.similar import similar
     from schemas.query import Every
     from streams.cli.objectnames import indexed
 
     summary = indexed(found, index, what)
     try:
-        return similar(summary, index.frequencies, index.count(Every()))
+        return similar(summary, index.frequencies, index.count(Every()), Analyzer(found.search.languages))
     except ValueError as error:
         raise Failure(f"{printable(what)}: {error}") from None
 

@@ -77,6 +77,7 @@ TITLES = Words([
         ("whitewhale", "white whale"),
         ("title:whitewhale", "title:white title:whale"),
         ("the whitewhale", "the AND white AND whale"),
+        ("the white whlae", "the white whale"),
         ("the big whitewhale", "the big white whale"),
         ("squid OR whitewhale", "squid OR (white whale)"),
     ],
