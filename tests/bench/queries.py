@@ -245,7 +245,8 @@ def glimpsed(library: Library, index: BrokerIndex, size: int, cache: Path, work:
         (f'title:"{title}" AND author:"{author}" OR title:"{other}"', f"{{title{title};author{author}}},title{other}")
         for title, author, other in asked
     ]
-    plain = [(f'"{one}" AND "{two}" OR "{three}"', f"{{{one};{two}}},{three}") for one, two, three in asked[:FEW]]
+    rarer = [(ask.word(500), ask.word(500), ask.word(2_000)) for _ in range(FEW)]
+    plain = [(f'"{one}" AND "{two}" OR "{three}"', f"{{{one};{two}}},{three}") for one, two, three in rarer]
     yield from against_glimpse("two attributes, Boolean", index, theirs, attributes, rounds, Goal("<=", 0.1))
     yield from against_glimpse("words, Boolean", index, theirs, plain, 1, None)
     how = f"glimpseindex -o: {theirs.size / library.count:,.0f} bytes a summary; files: {written / library.count:,.0f}"
