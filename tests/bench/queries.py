@@ -257,15 +257,15 @@ def against_glimpse(
     name: str, index: BrokerIndex, theirs: glimpse.Glimpse, asked: Sequence[tuple[str, str]], rounds: int, goal: Goal | None
 ) -> Iterator[Figure]:
     """Measure queries, each written for Harvest and for glimpse. Raises BenchError."""
-    ours, found, alike = [], [], 0
+    ours, found, hits, theirs_hits = [], [], 0, 0
     for written, pattern in asked:
         query = parse(written)
         answers = [theirs.search(pattern) for _ in range(rounds)]
         found.append(min(answer.seconds for answer in answers) * 1_000)
         ours += milliseconds(partial(index.search, query, PAGE), rounds=rounds)
-        alike += index.count(query) == answers[0].hits
+        hits, theirs_hits = hits + index.count(query), theirs_hits + answers[0].hits
     how = f"glimpse {median(found):,.1f} ms, start-up of {theirs.start * 1_000:.1f} ms subtracted"
-    yield Figure("query, glimpse", name, median(ours), "ms", f"{how}; hits equal: {alike} of {len(asked)} queries")
+    yield Figure("query, glimpse", name, median(ours), "ms", f"{how}; {len(asked)} queries, {hits:,} hits, glimpse {theirs_hits:,}")
     yield Figure("query, glimpse", f"{name} to glimpse", median(ours) / median(found), "ratio", "of medians", goal)
 
 
