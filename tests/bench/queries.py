@@ -20,16 +20,19 @@ from typing import NamedTuple
 import tantivy
 
 from processors.query import QueryError, parse
+from processors.query.facets import FACETS
+from processors.query.forms import DEFAULT as FORMS
 from schemas.codec import decode, encode
 from schemas.ports import BrokerIndex
 from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.opensearch.aliases import drop
 from sinks.index.opensearch.index import OpenSearchIndex
-from sinks.index.opensearch.query import compiled
+from sinks.index.opensearch.query import OpenSearchCompiler, shown
+from sinks.index.options import DEFAULT as OPTIONS
 from sinks.index.tantivy.folder import open_folder
 from sinks.index.tantivy.index import HEAP, TantivyIndex
-from sinks.index.tantivy.query import Compiler
+from sinks.index.tantivy.query import TantivyCompiler
 from sinks.index.tantivy.schema import schema
 from tests.bench import glimpse, words_alone
 from tests.bench.clusters import servers
@@ -59,7 +62,11 @@ class Way(NamedTuple):
 
 def ways() -> tuple[Way, ...]:
     """Return the ways to search that are compared with a plain page: what a page may have beside hits, or where it may begin."""
-    return (Way("the tenth page", lambda index, query: index.search(query, PAGE, 9 * PAGE)),)
+    return (
+        Way("the tenth page", lambda index, query: index.search(query, PAGE, 9 * PAGE)),
+        Way("newest first", lambda index, query: index.search(query, PAGE, sort="newest")),
+        Way("a page with all facets", lambda index, query: index.search(query, PAGE, facets=FACETS), Goal("<=", 4.0)),
+    )
 
 
 class Timed(NamedTuple):
@@ -173,10 +180,10 @@ def batches(library: Library) -> Iterator[list[Summary]]:
 def bare_tantivy(folder: Path) -> Bare:
     """The bare engine of an index in a folder."""
     fields = schema()
-    compiler, searcher = Compiler(fields), open_folder(folder, fields, writable=False).searcher()
+    searcher = open_folder(folder, fields, writable=False).searcher()
 
     def compile_query(query: Query) -> tuple[Run, bool]:
-        engine, inexact = compiler.compile(query, searcher)
+        engine, inexact = TantivyCompiler(fields, searcher, FORMS, OPTIONS).compiled(query)
         return partial(searcher.search, engine, PAGE), inexact is None
 
     return compile_query
@@ -186,8 +193,8 @@ def bare_opensearch(index: OpenSearchIndex) -> Bare:
     """The bare engine behind an alias."""
 
     def compile_query(query: Query) -> tuple[Run, bool]:
-        engine, inexact = compiled(query)
-        body = {"query": engine, "size": PAGE, "stored_fields": "_none_"}
+        engine, inexact = OpenSearchCompiler(FORMS, OPTIONS).compiled(query)
+        body = {"query": shown(engine), "size": PAGE, "stored_fields": "_none_"}
         return partial(index.node.ask, "POST", f"/{index.alias}/_search", body), inexact is None
 
     return compile_query
