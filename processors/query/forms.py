@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import Stemmer
@@ -127,6 +128,15 @@ class Analyzer:
         """Return the form of each word of a text in a language (`language_code`)."""
         used = language if language in self.languages else "" if language else next(iter(self.languages), "")
         return list(map(_stems(used).__getitem__, words))
+
+    def with_forms(self, words: AbstractSet[str], forms: AbstractSet[str]) -> set[str]:
+        """Return those of some folded words that a query with these forms finds, in a text of any language."""
+        # The plain form of an ASCII word is the word itself.
+        found = {word for word in words if word in forms or (not word.isascii() and without_accents(word) in forms)}
+        for language in self.languages:
+            stems = _stems(language)
+            found.update(word for word in words if stems[word] in forms)
+        return found
 
     def query_forms(self, word: str) -> tuple[str, ...]:
         """Return the forms by which one folded word of a query is found, those of the first language first."""

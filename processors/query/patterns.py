@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
+from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from processors.query import regex
 from processors.query.words import MAX_WORD, kind, spaced
+
+Choice = Callable[[Sequence[str]], Iterable[str]]
+"""Returns those of some folded words that match."""
 
 
 def wildcard(text: str) -> Callable[[str], bool]:
@@ -31,6 +36,13 @@ def fuzzy(text: str, errors: int) -> Callable[[str], bool]:
     wanted = spaced(text)
     distance = Levenshtein.distance
     return lambda word: distance(wanted, word, score_cutoff=errors) <= errors
+
+
+def fuzzy_among(text: str, errors: int) -> Choice:
+    """Return a function that chooses, among folded words, those for which `fuzzy` is true."""
+    wanted = spaced(text)
+    choose = partial(process.extract, wanted, scorer=Levenshtein.distance, score_cutoff=errors, limit=None)
+    return lambda words: [word for word, _, _ in choose(words)]
 
 
 class _Spacing(dict[int, str]):

@@ -181,7 +181,7 @@ class _Compiler:
             case Whole(text, attribute):
                 return _value(text, known(attribute))
             case Wildcard(text, attribute):
-                return _word_test(patterns.wildcard(text), known(attribute))
+                return _spaced_test(patterns.wildcard_expression(text), known(attribute))
             case Fuzzy(text, errors, attribute):
                 return _word_test(patterns.fuzzy(text, errors), known(attribute))
             case Regex(text, attribute):
@@ -267,6 +267,11 @@ def _word_test(test: Callable[[str], bool], name: str) -> _Test:
     return _values_test(lambda spread: any(map(test, spread.split())), name, several=False)
 
 
+def _spaced_test(expression: regex.Expression, name: str) -> _Test:
+    """Return a test of the words of a value all at once."""
+    return _values_test(expression.test_spaced(), name, several=False)
+
+
 def _text_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
     """Return a test of the text of a value as it is written."""
     looked_in = _owners(name, SETS if several else frozenset())
@@ -276,7 +281,7 @@ def _text_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Tes
 def _regex(text: str, name: str) -> _Test:
     expression = regex.parse(text)
     if expression.of_words:
-        return _word_test(expression.test(), name)
+        return _spaced_test(expression, name)
     return _text_test(expression.test(), name, several=True)
 
 

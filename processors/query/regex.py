@@ -14,7 +14,7 @@ Laws:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -137,6 +137,19 @@ class Expression:
         return lambda spaced: (
             bool(found := " ".join(spaced.split())) and search(f" {found} ".encode("utf-8", "replace")) is not None
         )
+
+    def among(self, words: Sequence[str]) -> list[str]:
+        """Return those of some folded words that match. Only if `of_words`."""
+        test = self.test()
+        try:
+            found = _compile(f" {_SPACED.write(self.node)} ").finditer
+        except re2.error:  # a little larger than `compiled`
+            return list(filter(test, words))
+        if test(""):
+            return list(filter(test, words))
+        # Between two words there are two blanks, since each match takes the one before it and the one behind it.
+        spread = f" {'  '.join(words)} ".encode("utf-8", "replace")
+        return [match.group().decode().strip(" ") for match in found(spread)]
 
     def lucene(self) -> str | None:
         """Return the expression for Lucene with the flags NONE, for whole words; None if that is not possible."""

@@ -12,7 +12,7 @@ Laws:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from processors.query import patterns, regex
@@ -38,6 +38,7 @@ Runs = frozenset[tuple[str, ...]]
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]+")
 _DRAWN = re.compile(r"(?<!\S)([-=_*#~+^.:])\1{4,}(?!\S)")
 """Line drawn above or below a heading in plain text."""
+_RULES = tuple(char * 5 for char in "-=_*#~+^.:")
 
 
 class _Mark(NamedTuple):
@@ -47,28 +48,29 @@ class _Mark(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a matching text may contain: words and phrases as they are written, forms of words, and tests of single words."""
+    """What a matching text may contain: words and phrases as they are written, forms of words, and choices among words."""
 
     runs: Runs = frozenset()
     forms: frozenset[str] = frozenset()
-    tests: tuple[Callable[[str], bool], ...] = ()
+    tests: tuple[patterns.Choice, ...] = ()
     analyzer: Analyzer = DEFAULT
 
     def runs_of(self, text: str) -> Runs:
         """Return the words and phrases to mark in a text."""
         if not self.forms and not self.tests:
             return self.runs
-        return self.runs | {(word,) for word in set(words(text)) if self._fits(word)}
-
-    def _fits(self, word: str) -> bool:
-        return not self.forms.isdisjoint(self.analyzer.query_forms(word)) or any(test(word) for test in self.tests)
+        found = set(words(text))
+        fitting = self.analyzer.with_forms(found, self.forms) if self.forms else set[str]()
+        for test in self.tests:
+            fitting.update(test(list(found)))
+        return self.runs | {(word,) for word in fitting}
 
 
 def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
     """Return the terms that a matching text may contain, without negated and exact ones."""
     runs: set[tuple[str, ...]] = set()
     forms: set[str] = set()
-    tests: list[Callable[[str], bool]] = []
+    tests: list[patterns.Choice] = []
     for term in _terms(query):
         match term:
             case Word(text) if len(found := words(text)) == 1:
@@ -79,11 +81,11 @@ def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
             case Near(asked):
                 runs.update((word,) for text in asked for word in words(text))
             case Wildcard(text):
-                tests.append(patterns.wildcard(text))
+                tests.append(patterns.wildcard_expression(text).among)
             case Fuzzy(text, errors):
-                tests.append(patterns.fuzzy(text, errors))
+                tests.append(patterns.fuzzy_among(text, errors))
             case Regex(text) if (expression := regex.parse(text)).of_words:
-                tests.append(expression.test())
+                tests.append(expression.among)
     return Terms(frozenset(runs - {()}), frozenset(forms), tuple(tests), analyzer)
 
 
@@ -101,6 +103,8 @@ def _terms(query: Query) -> Iterator[Query]:
 
 def plain(text: str) -> str:
     """Return text for display on one line: controls and runs of white space become one space."""
+    if text.isprintable() and "  " not in text:  # most are
+        return text.strip()
     return _CONTROL.sub(" ", text).strip()
 
 
@@ -141,11 +145,13 @@ def _part(text: str, wanted: Runs) -> str:
 
 
 def _undrawn(text: str) -> str:
-    return plain(_DRAWN.sub(" ", text))
+    return plain(_DRAWN.sub(" ", text) if any(map(text.__contains__, _RULES)) else text)
 
 
 def _marks(text: str, wanted: Runs) -> Iterator[_Mark]:
     """Return the occurrences of the terms in order, without those that overlap an earlier one."""
+    if not wanted:
+        return iter(())
     whole = f" {spaced(text)} "
     present = sorted((term for term in wanted if f" {' '.join(term)} " in whole), key=lambda term: (-len(term), term))
     if not present:

@@ -47,6 +47,7 @@ from schemas.query import (
 )
 from sinks.index.compiled import Compiled, Engine
 from sinks.index.document import (
+    ABSENT,
     ATTRIBUTES,
     FORMS,
     NAMED_FORMS,
@@ -273,11 +274,17 @@ class Compiler(ABC, Generic[Engine]):
     def _regex(self, query: Query, expression: regex.Expression, name: str) -> Engine:
         written = self.written(expression) if expression.of_words else None
         if written is not None:
-            return self.worded(name, lambda field, before: self.expressed(field, before, written))
+            absent = expression.test()(ABSENT)
+            return self.worded(name, lambda field, before: self._expressed(field, before, written, absent=absent))
         runs = [word for text in expression.required() for word in words(text)]
         if not runs:
             raise QueryRefused(f"/{expression.text}/ has no two letters in a row that each match must have: it is too wide")
         return self.wide(query, self.all([self._with_letters(run, name) for run in runs]))
+
+    def _expressed(self, field: str, before: str, written: str, *, absent: bool) -> Engine:
+        """Return a query for words that an expression describes, which may describe ABSENT, too."""
+        found = self.expressed(field, before, written)
+        return self.all([found], denied=[self.run(field, [ABSENT], 1.0)]) if absent and not before else found
 
     def _with_letters(self, run: str, name: str) -> Engine:
         return self.worded(name, lambda field, before: self.expressed(field, before, f".*{run}.*"))

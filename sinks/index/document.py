@@ -17,6 +17,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from urllib.parse import quote
 
 import msgspec
@@ -139,11 +140,14 @@ def words_by_field(values: Mapping[str, Sequence[str]], analyzer: Analyzer) -> d
     found: dict[str, list[str]] = {}
     language = language_code(values)
     texts = [(name, text) for name, texts in values.items() if name not in LINKS for text in texts]
+    formed: dict[str, list[str]] = {}
     for (name, text), words in zip(texts, all_spaced([text for _, text in texts]), strict=True):
         split = words.split()
         if split:
             _add_words(found, name, words, split)
-        _add_forms(found, name, [*analyzer.forms(split, language), *signed_names(text)])
+        formed.setdefault(name, []).extend(chain(analyzer.forms(split, language), signed_names(text)))
+    for name, forms in formed.items():
+        _add_forms(found, name, forms)
     for name in SETS & found.keys():
         found[name] = [" ".join(dict.fromkeys(" ".join(found[name]).split()))]
     for field in filter(found.__contains__, FORMED):

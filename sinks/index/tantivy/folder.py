@@ -75,6 +75,15 @@ def reading(path: Path) -> Iterator[None]:
         raise
 
 
+def version(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs between any two commits of the index in a folder; None if there is none."""
+    try:
+        found = (path / META).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def share(path: Path) -> None:
     """Give the two files that the engine replaces by rename, readable by its owner only, the mode of the other files."""
     mode = stat.S_IMODE((path / WRITER_LOCK).stat().st_mode)

@@ -30,7 +30,7 @@ from sinks.index.document import REMEMBERED, SWEEP, key
 from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated
 from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
 from sinks.index.options import Options
-from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
+from sinks.index.tantivy.folder import failed, open_folder, reading, share, version, viewed
 from sinks.index.tantivy.schema import (
     FORMAT,
     NO_KEY,
@@ -89,6 +89,8 @@ class TantivyIndex:
         self._writer: IndexWriter | None = None
         self._heap = heap
         self._writable = writable
+        self._seen: object = None
+        """Version of the commit that was read last."""
         self._known: dict[str, int] = {}
         """The `published` of each OID of the current batch, as of the last commit or of the batch itself."""
         self._clock = 0
@@ -222,8 +224,9 @@ class TantivyIndex:
                 share(self.path)
 
     def _searcher(self) -> Searcher:
-        if not self._writable:
+        if not self._writable and (now := version(self.path)) != self._seen:
             self._index.reload()
+            self._seen = now
         return self._index.searcher()
 
     def _new_writer(self) -> IndexWriter:
