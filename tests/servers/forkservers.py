@@ -26,15 +26,15 @@ from streams.sandbox.forkserver import PATIENCE, Forkserver, Listener
 from streams.sandbox.values import SandboxLimits
 
 
-class _Facts(NamedTuple):
-    """How a forkserver was started, and its number of threads."""
+class _Kept(NamedTuple):
+    """A forkserver without children, how it was started, and its number of threads."""
 
+    started: early.Started
     environment: dict[str, str]
     threads: int
 
 
-_kept: dict[int, _Facts] = {}
-"""The forkservers that are or were kept, by process id."""
+_kept: list[_Kept] = []
 
 
 class _Nobody:
@@ -58,14 +58,21 @@ class SharedForkserver(Forkserver):
         self._pool, self._living, self._threads = listener, set[int](), 0
         self._names = target, preload
         self._environment = early.environment()
-        if any(facts.environment != self._environment for facts in _kept.values()):
-            discard()
+        kept = self._matching()
+        if kept:
+            early._begun.append(kept.started)
         super().__init__(target, preload, limits, self, load)
-        facts = _kept.pop(self.pid, None)
-        lasting = facts is not None or threading.current_thread() is threading.main_thread()
+        reused = kept is not None and kept.started.process is self._process
+        lasting = reused or threading.current_thread() is threading.main_thread()
         self._keep = lasting and preload == early.PRELOAD and not load
-        if facts:
-            self._loop.call_soon(self._go_on, facts.threads)
+        if kept and reused:
+            self._loop.call_soon(self._go_on, kept.threads)
+
+    def _matching(self) -> _Kept | None:
+        for number, one in enumerate(_kept):
+            if (one.started.target, one.started.preload, one.environment) == (*self._names, self._environment):
+                return _kept.pop(number)
+        return None
 
     def _go_on(self, threads: int) -> None:
         if self._control.fileno() < 0:
@@ -117,18 +124,16 @@ class SharedForkserver(Forkserver):
             self._bury()
             return
         self._loop.remove_reader(self._control.fileno())
-        _kept[self.pid] = _Facts(self._environment, self._threads)
-        early._begun.append(early.Started(self._process, self._control, *self._names))
+        _kept.append(_Kept(early.Started(self._process, self._control, *self._names), self._environment, self._threads))
 
 
 def discard() -> None:
     """End all forkservers that are kept."""
-    for started in [one for one in early._begun if one.process.pid in _kept]:
-        early._begun.remove(started)
+    while _kept:
+        started = _kept.pop().started
         started.control.close()
         started.process.kill()
         started.process.wait()
-    _kept.clear()
 
 
 @contextmanager
