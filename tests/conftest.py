@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.deploy import glimpse as programs
 from tests.servers import sharing
-from tests.servers.fixtures import index, kafka, narrow, opensearch, search_client, tika, topics
+from tests.servers.fixtures import index, kafka, narrow, opensearch, search_client, shared_forkservers, tika, topics
 
-__all__ = ["index", "kafka", "narrow", "opensearch", "search_client", "tika", "topics"]
+__all__ = ["index", "kafka", "narrow", "opensearch", "search_client", "shared_forkservers", "tika", "topics"]
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = ("schemas", "processors", "house", "sinks", "streams")

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from typer.testing import CliRunner
+
+from streams.cli.app import app
+
 GATHERER = "faults.test"
 MAX_FILE = 64 << 20
 SETTINGS = {
@@ -40,6 +44,11 @@ class Ended(NamedTuple):
     errors: str
 
 
+def words(data: Path, root: bytes, partitions: int) -> list[str]:
+    """The command line of a run, without the program."""
+    return ["gather", os.fsdecode(root), "--data", str(data), "--partitions", str(partitions), "--quiet"]
+
+
 class Run:
     """A running `harvest gather`."""
 
@@ -49,7 +58,7 @@ class Run:
         environment |= {f"HARVEST_{k}": v for k, v in {**SETTINGS, **settings}.items()}
         environment |= {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
         program = f"{first}\nfrom streams.cli import main\nmain()"
-        arguments = ["gather", os.fsdecode(root), "--data", str(data), "--partitions", str(partitions), "--quiet"]
+        arguments = words(data, root, partitions)
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, *arguments], env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
         )
@@ -95,3 +104,11 @@ def commands() -> Iterator[tuple[int, list[str]]]:
 def gather(data: Path, root: bytes, partitions: int, fault: str = "", **settings: str) -> Ended:
     """Run `harvest gather` to its end."""
     return Run(data, root, partitions, fault, **settings).wait()
+
+
+def gather_here(data: Path, root: bytes, partitions: int) -> Ended:
+    """Run `harvest gather` to its end in this process, with the forkserver that its runs share."""
+    plain: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
+    ours = {f"HARVEST_{name}": value for name, value in SETTINGS.items()}
+    result = CliRunner(env={**plain, **ours}).invoke(app, words(data, root, partitions))
+    return Ended(result.exit_code, result.stderr)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.check import check
 from tests.faults.corpus import Corpus
-from tests.faults.harness import Ended, Run, gather
+from tests.faults.harness import Ended, Run, gather, gather_here
 from tests.faults.oracle import Oracle
 
 POINTS = (
@@ -49,7 +49,7 @@ def test_full_disk_ends_the_run_with_one_line(tmp_path: Path, corpus: Corpus, or
     """A full disk at any point ends the run with one line; the next run continues, and ends as the oracle says."""
     partitions = (1, 4)[number % 2]
     one_line(gather(tmp_path / "data", corpus.root, partitions, f"{point}:enospc"))
-    assert gather(tmp_path / "data", corpus.root, partitions) == Ended(0, "")
+    assert gather_here(tmp_path / "data", corpus.root, partitions) == Ended(0, "")
     check(tmp_path / "data", oracle)
 
 
@@ -58,7 +58,7 @@ def test_full_disk_ends_the_run_with_one_line(tmp_path: Path, corpus: Corpus, or
 def test_system_write_limit_ends_the_run_with_one_line(tmp_path: Path, corpus: Corpus, oracle: Oracle, room: int) -> None:
     """The same if the system itself refuses the write."""
     one_line(Run(tmp_path / "data", corpus.root, 1, first=LIMITED.format(room=room)).wait())
-    assert gather(tmp_path / "data", corpus.root, 1) == Ended(0, "")
+    assert gather_here(tmp_path / "data", corpus.root, 1) == Ended(0, "")
     check(tmp_path / "data", oracle)
 
 

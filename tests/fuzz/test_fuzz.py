@@ -18,13 +18,13 @@ from tests.fuzz.laws import Broken
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import SAVED, Target, names, targets
 
-RUNS = 200
+RUNS = 120
 """Number of inputs generated for each target, the same in every run of the tests."""
 
 
 @pytest.mark.parametrize("name", names())
 def test_no_input_breaks_a_law(name: str) -> None:
-    """No input of the corpus, and none of some hundred generated from it, breaks a law of its parser."""
+    """No input of the corpus, and none of a hundred generated from it, breaks a law of its parser."""
     report = hunt(targets()[name], "harvest", RUNS)
     assert not report.found, "\n".join(map(written, report.found))
 

@@ -56,6 +56,15 @@ class Topics:
             future.result(TIMEOUT)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_forkservers() -> Iterator[None]:
+    """Let the runs of this process share forkservers."""
+    from tests.servers import forkservers
+
+    with forkservers.shared():
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka() -> str:
     """The address of a real Kafka broker (bootstrap.servers), one for the whole test session."""

@@ -67,7 +67,7 @@ def test_incomplete_data_folder_counts_as_absent(harvest: Any, tree: Path, tmp_p
     for command in (["show", "x"], ["roots", "list"], ["index", "rebuild"], ["topics", "list"]):
         assert f"{folder.name}: no data of harvest here" in harvest(*command, code=1).stderr
     assert "none known" in harvest("gather", code=2).stderr
-    assert b"no store of its own" in harvest.start("doctor").communicate()[0]
+    assert "no store of its own" in harvest("doctor").stdout
     harvest("gather", tree, "--quiet")
     assert len(harvest.lines("search", "*", "--copies")) == 3
 
@@ -110,10 +110,8 @@ def test_doctor_reports_a_damaged_store(harvest: Any, tree: Path, tmp_path: Path
     with open(store, "r+b") as file:
         file.seek((page - 1) * PAGE)
         file.write(b"\xff" * PAGE)
-    process = harvest.start("doctor")
-    output, _ = process.communicate()
-    assert process.returncode == 1
-    assert f"NOT OK  data folder: {store.parent.name}: damaged: " in output.decode()
+    output = harvest("doctor", code=1).stdout
+    assert f"NOT OK  data folder: {store.parent.name}: damaged: " in output
 
 
 def test_doctor_reports_a_damaged_index(harvest: Any, tree: Path, tmp_path: Path) -> None:
@@ -123,14 +121,12 @@ def test_doctor_reports_a_damaged_index(harvest: Any, tree: Path, tmp_path: Path
     (store,) = index.glob("*.store")
     for spoiled in (bytes([store.read_bytes()[0] ^ 1]) + store.read_bytes()[1:], b""):
         store.write_bytes(spoiled)
-        process = harvest.start("doctor")
-        output, _ = process.communicate()
-        assert process.returncode == 1
-        (line,) = (line for line in output.decode().splitlines() if "data folder: " in line)
+        output = harvest("doctor", code=1).stdout
+        (line,) = (line for line in output.splitlines() if "data folder: " in line)
         assert line.startswith("NOT OK  data folder: the index")
         assert line.endswith("(make it anew: harvest index rebuild)")
         harvest("index", "rebuild", "--quiet")
-        assert "NOT OK  data folder" not in harvest.start("doctor").communicate()[0].decode()
+        assert "NOT OK  data folder" not in harvest("doctor").stdout
         (store,) = index.glob("*.store")
 
 
@@ -204,10 +200,8 @@ def test_lost_store_is_reported_and_not_overwritten(
     spoil(data)
     (line,) = harvest("gather", tree, code=1).stderr.splitlines()
     assert line.startswith(f"harvest: {SPOILED[spoil]}")
-    process = harvest.start("doctor")
-    output, _ = process.communicate()
-    assert process.returncode == 1
-    assert f"NOT OK  data folder: {SPOILED[spoil]}" in output.decode()
+    output = harvest("doctor", code=1).stdout
+    assert f"NOT OK  data folder: {SPOILED[spoil]}" in output
     if data.is_dir():
         assert len(harvest.lines("search", "*", "--copies")) == 3
 
@@ -220,13 +214,11 @@ def test_doctor_reports_a_missing_index(harvest: Any, tree: Path, tmp_path: Path
     shutil.rmtree(index)
     if instead:
         index.write_bytes(instead)
-    process = harvest.start("doctor")
-    output, _ = process.communicate()
-    assert process.returncode == 1
-    assert f"the index is {'no folder' if instead else 'missing'}: {index.relative_to(tmp_path)} (make it anew" in output.decode()
+    output = harvest("doctor", code=1).stdout
+    assert f"the index is {'no folder' if instead else 'missing'}: {index.relative_to(tmp_path)} (make it anew" in output
     harvest("index", "rebuild", "--quiet")
     assert len(harvest.lines("search", "*", "--copies")) == 3
-    assert b"NOT OK  data folder" not in harvest.start("doctor").communicate()[0]
+    assert "NOT OK  data folder" not in harvest("doctor").stdout
 
 
 def body_is_gone(body: Path) -> None:
