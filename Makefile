@@ -14,6 +14,8 @@ STAMP := .venv/installed
 JARS := .venv/servers/stamp
 # Programs that check the image and the chart (tests/deploy).
 TOOLS := .venv/tools/installed
+# agrep and glimpse, which the query language is compared with.
+GLIMPSE := .venv/tools/glimpse/installed
 # Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
 WORKERS := 2
 # Where distributions have their Python, whatever PATH begins with.
@@ -30,7 +32,7 @@ python:  ## say which Python install takes: the first that was built with optimi
 check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
-test: lint $(JARS) $(TOOLS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(TOOLS) $(GLIMPSE)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
@@ -169,3 +171,8 @@ $(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars tests/s
 $(TOOLS): $(STAMP) tests/deploy/tools.lock tests/deploy/tools.py
 	@$(BIN)/python -m tests.deploy.tools
 	@touch $(TOOLS)
+
+# New tools remove the old folder, and Glimpse with it.
+$(GLIMPSE): $(TOOLS) tests/deploy/glimpse.py
+	@$(BIN)/python -m tests.deploy.glimpse
+	@touch $(GLIMPSE)

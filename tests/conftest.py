@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.deploy import glimpse as programs
 from tests.servers import sharing
 from tests.servers.fixtures import index, kafka, narrow, opensearch, search_client, tika, topics
 
@@ -46,8 +47,8 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
     return slow is not None, -seconds, ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
-SERVERS = frozenset({"kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
-"""Fixtures that start a server; a test parameter with one of these names counts as well."""
+SERVERS = frozenset({"glimpse", "kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
+"""Fixtures that start a server, or need the programs of Glimpse; a test parameter with one of these names counts as well."""
 LONG_ID = 100
 """Characters of a text in the name of a test, at most."""
 
@@ -89,3 +90,10 @@ def root() -> Path:
 def samples() -> Path:
     """The folder of the project's own sample files."""
     return ROOT / "tests" / "samples"
+
+
+@pytest.fixture(scope="session")
+def glimpse() -> Path:
+    """The folder of the programs of Glimpse: agrep, glimpse, glimpseindex. They are installed if make has not done so."""
+    programs.install()
+    return programs.HOME

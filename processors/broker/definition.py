@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from processors.query import parse, predicate
+from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from schemas.records import Summary
 
 MAIN = "main"
@@ -26,7 +27,9 @@ class Broker(msgspec.Struct, frozen=True):
     """The summaries that it accepts, in the query language; empty: all."""
     ttl: int | None = None
     """Seconds: the longest time-to-live that its summaries state; None: their own."""
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages whose words the query finds in all their forms, as its index does."""
 
     def filter(self) -> Callable[[Summary], bool] | None:
         """Return the predicate that decides which summaries the Broker accepts; None: it accepts all. Raises QueryError."""
-        return predicate(parse(self.query)) if self.query.strip() else None
+        return predicate(parse(self.query), Analyzer(self.languages)) if self.query.strip() else None

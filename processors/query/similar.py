@@ -5,8 +5,8 @@ The choice is that of Lucene's MoreLikeThis. Taken over from it:
   25 there, MAX_WORDS here, since people read and edit them).
 - Words of too few summaries (minDocFreq: 5 there) or too many (maxDocFreqPct), and those that are too short or too long, are left
   out. Here a word has to be in one more summary than this one and its copies, and in at most half of all.
-- Of a long text only the beginning is read (maxNumTokensParsed), and only of the most frequent words the document frequencies are
-  asked for.
+- Only the beginning of a long text counts (maxNumTokensParsed: 5000), and document frequencies are asked for only of the most
+  frequent words.
 - Between equally frequent words the longer one is asked first: long words are rarer.
 
 Not taken over: minTermFreq (2), since most words of a summary occur once; instead of it words of titles and keywords weigh more.
@@ -36,8 +36,8 @@ ASKED = 50
 """Maximum number of words whose document frequencies are asked for; in a long text half of them are function words."""
 MAX_LETTERS = 30
 """Maximum length of a word in characters; longer ones are encoded data."""
-MAX_TEXT = 50_000
-"""Number of characters that are read of an attribute."""
+READ = 5_000
+"""Number of words that are read of an attribute."""
 
 
 def similar(
@@ -69,7 +69,7 @@ def _weights(summary: Summary, analyzer: Analyzer) -> dict[str, float]:
     weights: defaultdict[str, float] = defaultdict(float)
     written: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name, weight in WEIGHTS.items():
-        found = list(filter(_is_candidate, words("\n".join(values.get(name, ()))[:MAX_TEXT])))
+        found = list(filter(_is_candidate, words("\n".join(values.get(name, ())))[:READ]))
         forms = analyzer.forms(found, language)
         for form, word in zip(forms, found, strict=True):
             written[form][word] += 1
@@ -79,7 +79,7 @@ def _weights(summary: Summary, analyzer: Analyzer) -> dict[str, float]:
 
 
 def _usual(counts: Counter[str]) -> str:
-    return min(counts, key=lambda word: (-counts[word], len(word), word))
+    return min(counts, key=lambda word: (-counts[word], word))
 
 
 def _is_candidate(word: str) -> bool:

@@ -8,7 +8,8 @@ Laws:
   same first letter, or the first two letters in reverse order. An error is a letter inserted, deleted or replaced, or two adjacent
   letters in reverse order (Damerau, Communications of the ACM 7, 1964). Accents are no errors.
 - Fewer errors are better, then a higher frequency. A missing blank is one error: of such words the best place for it is chosen.
-- The corrected query finds more summaries than the query.
+- The corrected query finds more summaries, or more with all of the words: where most of them are enough, the others hide a
+  misspelled one.
 - The work is bounded: at most MAX_WORDS words, the rarest, are compared, each with at most LISTED + REVERSED words of the index.
 """
 
@@ -69,7 +70,16 @@ def corrected(query: Query, index: Dictionary) -> Query | None:
     if not found:
         return None
     made = _replaced(query, found)
-    return made if index.count(made) > index.count(query) else None
+    both = [(query, made)] if (strict := _strict(query)) == query else [(query, made), (strict, _strict(made))]
+    return made if any(index.count(after) > index.count(before) for before, after in both) else None
+
+
+def _strict(query: Query) -> Query:
+    """Return a query for what has all of the words."""
+    if isinstance(query, And | Or | Most):
+        parts = tuple(map(_strict, query.parts))
+        return Or(parts) if isinstance(query, Or) else And(parts)
+    return query
 
 
 def _terms(query: Query) -> Iterator[Query]:
@@ -101,7 +111,7 @@ def _better(word: str, count: int, index: Dictionary) -> tuple[str, ...]:
 def _neighbour(word: str, most: int, least: int, index: Dictionary) -> _Found | None:
     """Return the best neighbour with at most `most` errors that at least `least` summaries have."""
     listed = [*index.complete(word[0], LISTED), *index.complete(word[1] + word[0], REVERSED)]
-    usual = [other for other, _ in sorted(listed, key=lambda pair: (-pair[1], pair[0])) if len(other) >= SHORTEST]
+    usual = [other for other, _ in listed if len(other) >= SHORTEST]
     plain = [without_accents(other) for other in usual]
     near = process.extract(without_accents(word), plain, scorer=OSA.distance, score_cutoff=most, limit=NEIGHBOURS)
     found = [(int(errors), usual[at]) for _, errors, at in near]

@@ -16,9 +16,6 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.errors import QueryRefused
 
-CHECKED = 5_000
-"""Maximum number of candidates that are read for one search."""
-
 Records = Callable[[Sequence[str]], Mapping[str, Summary | Removed]]
 """Returns the newest records of some OIDs, without those that it does not have."""
 
@@ -33,11 +30,11 @@ class Compiled(NamedTuple, Generic[Engine]):
     inexact: Query | None = None
 
 
-def refuse_above(candidates: int, inexact: Query) -> None:
+def refuse_above(most: int, candidates: int, inexact: Query) -> None:
     """Raise QueryRefused if more candidates would have to be read than one search may read."""
-    if candidates > CHECKED:
+    if candidates > most:
         raise QueryRefused(
-            f"{unparse(inexact)} would have to be looked for in {candidates:,} summaries, more than {CHECKED:,}: "
+            f"{unparse(inexact)} would have to be looked for in {candidates:,} summaries, more than {most:,}: "
             "add a word that narrows the search"
         )
 

@@ -48,25 +48,25 @@ from schemas.query import (
 from sinks.index.compiled import Compiled, Engine
 from sinks.index.document import (
     ATTRIBUTES,
-    EXACT_WEIGHT,
     FORMS,
     NAMED_FORMS,
     OTHER_FIELDS_SHARE,
     TITLE_FORMS,
-    TITLE_WEIGHT,
     WEIGHTS,
     facet_field,
     mark,
     term,
 )
 from sinks.index.errors import QueryRefused
+from sinks.index.options import Options
 
 
 class Compiler(ABC, Generic[Engine]):
     """Compilation of one query. The primitives return queries that may match hidden documents."""
 
-    def __init__(self, analyzer: Analyzer) -> None:
+    def __init__(self, analyzer: Analyzer, options: Options) -> None:
         self.analyzer = analyzer
+        self.options = options
         self.inexact: Query | None = None
         """First part of the query that the engine answers too widely."""
 
@@ -225,10 +225,10 @@ class Compiler(ABC, Generic[Engine]):
         return formed if signed else self.all([formed], wished=[self._as_written(found[0])])
 
     def _formed(self, form: str) -> Engine:
-        return self.all([self.run(FORMS, [form], 1.0)], wished=[self.run(TITLE_FORMS, [form], TITLE_WEIGHT)])
+        return self.all([self.run(FORMS, [form], 1.0)], wished=[self.run(TITLE_FORMS, [form], self.options.title)])
 
     def _as_written(self, word: str) -> Engine:
-        return self.best([self.run(field, [word], EXACT_WEIGHT) for field in WEIGHTS], OTHER_FIELDS_SHARE)
+        return self.best([self.run(field, [word], self.options.exact) for field in WEIGHTS], OTHER_FIELDS_SHARE)
 
     def _phrase(self, found: Sequence[str], name: str) -> Engine:
         """Return a query for adjacent words as they are written."""

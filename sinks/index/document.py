@@ -23,6 +23,7 @@ import msgspec
 
 from processors.query.forms import Analyzer, language_code, signed_names
 from processors.query.snippet import Terms, plain, snippet
+from processors.query.values import own_date
 from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, links
 from processors.query.words import attribute as known
 from schemas.ports import Hit
@@ -48,10 +49,6 @@ _TEXTS = frozenset(TEXT_FIELDS)
 ABSENT = "-"
 """Word of a field without words: it has no letter, so no query can contain it."""
 
-TITLE_WEIGHT = 0.3
-"""Weight of a form in the title, beside its weight of 1 in the whole text (found by `make bench ARGS=ranking`)."""
-EXACT_WEIGHT = 0.2
-"""Weight of the word as it is written, in the best field, beside its form."""
 WEIGHTS: Mapping[str, float] = {field: 2.0 if field == "title" else 1.0 for field in (*TEXT_FIELDS, REST)}
 """Weights of the fields, for words in quotes without an attribute."""
 OTHER_FIELDS_SHARE = 0.1
@@ -103,6 +100,8 @@ class StoredHit(msgspec.Struct, frozen=True, array_like=True):
     copies: tuple[str, ...]
     copies_count: int
     text: tuple[str, ...]
+    date: int | None = None
+    """The document's own date in seconds since the epoch."""
 
 
 def key(oid: str) -> bytes:
@@ -138,39 +137,43 @@ def words_by_field(values: Mapping[str, Sequence[str]], analyzer: Analyzer) -> d
     Words may be separated by several spaces. Each text is a value, but for the forms, which have no order: one text.
     """
     found: dict[str, list[str]] = {}
-    formed: dict[str, list[str]] = {FORMS: [], TITLE_FORMS: [], NAMED_FORMS: []}
     language = language_code(values)
     texts = [(name, text) for name, texts in values.items() if name not in LINKS for text in texts]
     for (name, text), words in zip(texts, all_spaced([text for _, text in texts]), strict=True):
-        if words and not words.isspace():
-            _add_words(found, name, words)
-        _add_forms(formed, name, [*analyzer.forms(words.split(), language), *signed_names(text)])
+        split = words.split()
+        if split:
+            _add_words(found, name, words, split)
+        _add_forms(found, name, [*analyzer.forms(split, language), *signed_names(text)])
     for name in SETS & found.keys():
         found[name] = [" ".join(dict.fromkeys(" ".join(found[name]).split()))]
-    found |= {field: [" ".join(forms)] for field, forms in formed.items() if forms}
+    for field in filter(found.__contains__, FORMED):
+        found[field] = [" ".join(found[field])]
     for field in (*WORDED, *FORMED):
         if field not in found:
             found[field] = [ABSENT]
     return found
 
 
-def _add_words(found: dict[str, list[str]], name: str, words: str) -> None:
+def _add_words(found: dict[str, list[str]], name: str, words: str, split: list[str]) -> None:
     if name in _TEXTS:
         found.setdefault(name, []).append(words)
         return
     if name not in BY_NAME:
         found.setdefault(REST, []).append(words)
     before = mark(name)
-    found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(words.split()))
+    found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(split))
 
 
-def _add_forms(formed: Mapping[str, list[str]], name: str, forms: list[str]) -> None:
+def _add_forms(found: dict[str, list[str]], name: str, forms: list[str]) -> None:
+    if not forms:
+        return
+    text = " ".join(forms)
     if name not in BY_NAME:
-        formed[FORMS].extend(forms)
+        found.setdefault(FORMS, []).append(text)
     if name == "title":
-        formed[TITLE_FORMS].extend(forms)
+        found.setdefault(TITLE_FORMS, []).append(text)
     before = mark(name)
-    formed[NAMED_FORMS].extend(before + form for form in dict.fromkeys(forms))
+    found.setdefault(NAMED_FORMS, []).append(before + f" {before}".join(dict.fromkeys(forms)))
 
 
 def facet_field(facet: str) -> str:
@@ -218,7 +221,8 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
             kept.append(text[:room])
             room -= len(text)
     title = next(iter(values.get("title", ())), "")[:MAX_TITLE]
-    return StoredHit(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept))
+    known = key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept)
+    return StoredHit(*known, own_date(values))
 
 
 def hit(score: float, kept: StoredHit, wanted: Terms) -> Hit:

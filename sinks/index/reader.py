@@ -8,6 +8,7 @@ Laws:
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,14 +18,16 @@ from typing import Generic
 from processors.query import facets, unparse
 from processors.query.forms import Analyzer
 from processors.query.predicate import tiers
+from processors.query.ranking import Candidate, Weights, reordered
 from processors.query.snippet import terms
 from processors.query.words import fold
 from schemas.ports import FacetValue, Page, Part, Sort
 from schemas.query import And, Most, Or, Query, Word
 from schemas.records import Summary
 from sinks.index.compiled import Compiled, Engine, Records, checked, paged, refuse_above
-from sinks.index.document import StoredHit, hit, oid_of, scores
+from sinks.index.document import StoredHit, hit, oid_of, rounded, scores
 from sinks.index.errors import QueryRefused
+from sinks.index.options import Options
 
 SHOWN = 10
 """Maximum number of values of a facet in a page."""
@@ -32,6 +35,13 @@ LISTED = 60
 """Values of a facet that an engine is asked for: some are not shown, or are as frequent as the last that is."""
 MAX_LISTED = 10_000
 """Maximum number of words that `complete` returns."""
+
+BEST = 1_000
+"""Number of hits that are ordered by freshness and links."""
+URL_REFERENCES = "url-references"
+"""Attribute of the links of a summary."""
+FRESHNESS, LINKS = "freshness", "links"
+"""Names of the parts of a score that are none of the query."""
 
 Scored = list[tuple[float, StoredHit]]
 Ranked = Callable[[Engine, int, int], tuple[Scored, int]]
@@ -41,11 +51,13 @@ Ranked = Callable[[Engine, int, int], tuple[Scored, int]]
 class Reader(ABC, Generic[Engine]):
     """Searches of one state of an index."""
 
-    def __init__(self, analyzer: Analyzer, records: Records | None) -> None:
+    def __init__(self, analyzer: Analyzer, options: Options, records: Records | None) -> None:
         self.analyzer = analyzer
+        self.options = options
         self._records = records
         self._checked = 0
         """Number of candidates that were read so far."""
+        self._now = int(time.time())
         self._exact: dict[tuple[Query, bool], Engine] = {}
 
     @abstractmethod
@@ -59,6 +71,10 @@ class Reader(ABC, Generic[Engine]):
     @abstractmethod
     def total(self, engine: Engine) -> int:
         """Return the number of matches."""
+
+    @abstractmethod
+    def totals(self, engines: Sequence[Engine]) -> Sequence[int]:
+        """Return the number of matches of each of at most BEST queries."""
 
     @abstractmethod
     def by_score(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
@@ -89,12 +105,32 @@ class Reader(ABC, Generic[Engine]):
     def search(self, query: Query, limit: int, offset: int, *, copies: bool, sort: Sort, names: Sequence[str]) -> Page:
         """Return a page of hits: see `BrokerIndex.search`. Raises QueryRefused."""
         relevance = sort == "relevance" and scores(query)
-        ranked = self.by_score if relevance else partial(self.by_column, "url" if sort == "relevance" else sort)
+        ranked = self._by_rank if relevance else partial(self.by_column, "url" if sort == "relevance" else sort)
         parts = [partial(self._part, part, copies, ranked) for part in (tiers(query) if relevance else (query,))]
         found, total = paged(parts, max(offset, 0), max(limit, 0))
         wanted = terms(query, self.analyzer)
         counts = self._facets(query, names, copies=copies)
         return Page(tuple(hit(score, kept, wanted) for score, kept in found), total, counts, self._checked)
+
+    def _by_rank(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
+        """Return a page by score, freshness and links, and the number of matches; what is beyond the BEST is by score alone."""
+        if not (self.options.freshness or self.options.links):
+            return self.by_score(engine, offset, limit)
+        found, total = self.by_score(engine, 0, max(BEST, offset + limit))
+        ranked = reordered(self._candidates(found[:BEST]), self._weights, self._now)
+        found[:BEST] = [(rounded(one.score), found[one.place][1]) for one in ranked]
+        return found[offset : offset + limit], total
+
+    def _candidates(self, found: Scored) -> list[Candidate]:
+        links: Sequence[int] = [0] * len(found)
+        if found and self.options.links:
+            asked = [Word(kept.url, URL_REFERENCES) for _, kept in found]
+            links = self.totals([self.compiled(query, copies=False).engine for query in asked])
+        return [Candidate(score, kept.date, number) for (score, kept), number in zip(found, links, strict=True)]
+
+    @property
+    def _weights(self) -> Weights:
+        return Weights(self.options.freshness, self.options.half_life, self.options.links)
 
     def _part(self, query: Query, copies: bool, ranked: Ranked[Engine], offset: int, limit: int) -> tuple[Scored, int]:
         """Return a page of the matches of a part of a query, and their number."""
@@ -106,7 +142,7 @@ class Reader(ABC, Generic[Engine]):
 
     def _right(self, query: Query, engine: Engine, inexact: Query, ranked: Ranked[Engine]) -> Scored:
         """Return all matches of a query that the engine answers too widely."""
-        refuse_above(number := self.total(engine), inexact)
+        refuse_above(self.options.checked, number := self.total(engine), inexact)
         if not number:
             return []
         found, _ = ranked(engine, 0, number)
@@ -153,10 +189,17 @@ class Reader(ABC, Generic[Engine]):
     def explain(self, query: Query, oids: Sequence[str]) -> dict[str, list[Part]]:
         """Return the parts of the scores of some hits: see `BrokerIndex.explain`. Raises QueryRefused."""
         parts: dict[str, list[Part]] = {oid: [] for oid in oids}
+        shown: dict[str, StoredHit] = {}
         for unit in _units(query) if oids else ():
             engine = self.among(self._matching(unit, copies=True), oids)
             for score, kept in self.by_score(engine, 0, len(oids))[0]:
                 parts[oid_of(kept.oid)].append(Part(unparse(unit), score))
+                shown[oid_of(kept.oid)] = kept
+        if self.options.freshness or self.options.links:
+            scored = [(sum(part.score for part in parts[oid]), kept) for oid, kept in shown.items()]
+            for one in reordered(self._candidates(scored), self._weights, self._now):
+                added = (Part(FRESHNESS, one.freshness), Part(LINKS, one.links))
+                parts[oid_of(scored[one.place][1].oid)] += [part for part in added if part.score]
         return parts
 
     def complete(self, beginning: str, limit: int) -> list[tuple[str, int]]:
@@ -164,9 +207,9 @@ class Reader(ABC, Generic[Engine]):
         head = fold(beginning).strip()
         return list(self.suggestions(head, max(0, min(limit, MAX_LISTED)))) if head and not head.isspace() and limit > 0 else []
 
-    def frequencies(self, words: Sequence[str]) -> list[int]:
+    def frequencies(self, words: Sequence[str]) -> Sequence[int]:
         """Return how many summaries have each word: see `BrokerIndex.frequencies`."""
-        return [self.count(Word(word)) for word in words]
+        return self.totals([self.compiled(Word(word), copies=True).engine for word in words]) if words else []
 
 
 def _units(query: Query) -> Iterator[Query]:

@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from schemas.query import Query
 
 FEW = 3
-"""Number of matches below which another spelling is looked for."""
+"""Number of matches below which another spelling is looked for; always where most of the words are enough."""
 MAX_PARTS = 20
 """Maximum number of parts of a query that are counted one by one."""
 
 
 def hints(index: BrokerIndex, tree: Query, total: int, *, spelled: bool = True) -> Iterator[str]:
     """Iterate over hints about a search with `total` matches. `spelled`: a user typed the words of the query."""
+    from schemas.query import Most
+
     if not total:
         yield from _unknown(index, tree)
         yield from _parts(index, tree)
-    if spelled and total < FEW:
+    if spelled and (total < FEW or isinstance(tree, Most)):
         yield from _spelling(index, tree)
 
 

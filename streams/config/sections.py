@@ -218,11 +218,33 @@ class Index(Section):
     """Prefix of the names of indexes on OpenSearch."""
 
 
+class Weights(Section):
+    """Weights of the parts of a score, beside that of a word's form in the whole text, which is 1."""
+
+    title: float = Field(default=0.3, ge=0, le=1_000)
+    """Of a form in the title."""
+    exact: float = Field(default=0.2, ge=0, le=1_000)
+    """Of a bare word as it is written, in the best field."""
+
+
 class Search(Section):
-    """Analysis of text for searching. An index that was made for other languages is made anew from its topic."""
+    """How summaries are searched."""
+
+    weights: Weights = Weights()
+    freshness: float = Field(default=0, ge=0, le=1_000)
+    """Greatest part of its score that a hit's own date adds; 0: none. The best 1,000 hits are ordered so."""
+    half_life: float = Field(default=YEAR, gt=0, le=AGE)
+    """Time after which freshness adds half as much."""
+    links: float = Field(default=0, ge=0, le=1_000)
+    """Greatest part of its score that links to a hit add, by the number of summaries with such a link; 0: none."""
+    checked: int = Field(default=5_000, gt=0, le=1_000_000)
+    """Maximum number of summaries that are read to answer a search; one that needs more is refused."""
 
     languages: tuple[str, ...] = ("en",)
-    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; empty: none."""
+    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; empty: none.
+
+    An index that was made for other languages is made anew from its topic.
+    """
 
     @field_validator("languages")
     @classmethod

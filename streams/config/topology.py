@@ -25,7 +25,8 @@ def brokers_of(settings: Settings) -> tuple[Broker, ...]:
             Broker(name, section.query).filter()
         except QueryError as error:
             raise SettingsError(f"brokers.{name}.query: {error.line(section.query)}") from None
-    return tuple(Broker(name, defined[name].query, defined[name].ttl) for name in sorted(defined, key=lambda n: (n != MAIN, n)))
+    names = sorted(defined, key=lambda name: (name != MAIN, name))
+    return tuple(Broker(name, defined[name].query, defined[name].ttl, settings.search.languages) for name in names)
 
 
 def broker_named(settings: Settings, name: str) -> str:

@@ -10,6 +10,7 @@ rebuilt from the topic.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 import time
@@ -35,6 +36,8 @@ POLL = 0.5
 STEP = 1_000
 """Records per read: a summary that a turn publishes twice, first without its role and then with it, is indexed once."""
 
+
+NOTE = logging.getLogger("harvest").warning
 
 __all__ = ["HEAP", "IndexSink"]
 
@@ -108,7 +111,8 @@ class IndexSink:
         try:
             index = TantivyIndex(self._path, heap=self._heap, analyzer=self._analyzer)
             applied = dict(index.offsets())
-        except IndexDamaged:
+        except IndexDamaged as error:
+            NOTE("%s: it is made anew from %s", error, self._topic)
             return self._anew()
         if any(p >= len(ends) or offset > ends[p] for p, offset in applied.items()):
             # The index is ahead of the log: one of them is an older copy.

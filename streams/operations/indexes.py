@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
+from sinks.index.options import DEFAULT, Options
 from streams.store.data_folder import index_folder
 
 if TYPE_CHECKING:
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from schemas.ports import BrokerIndex
+    from streams.config.sections import Search
     from streams.config.settings import Settings
+
+DAY_S = 86_400
 
 
 def alias(settings: Settings, broker: str) -> str:
@@ -22,10 +26,19 @@ def alias(settings: Settings, broker: str) -> str:
 
 def open_index(settings: Settings, broker: str) -> BrokerIndex:
     """Open the index of a Broker for reading. Raises OSError, IndexDamaged."""
-    return open_index_at(settings.index.url, settings.index.name, settings.data, broker)
+    asked = search_options(settings.search)
+    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked)
 
 
-def open_index_at(url: str, name: str, folder: Path, broker: str, *, languages: Sequence[str] | None = None) -> BrokerIndex:
+def search_options(search: Search) -> Options:
+    """Return the options of searches that the settings ask for."""
+    half_life = search.half_life / DAY_S
+    return Options(search.weights.title, search.weights.exact, search.freshness, half_life, search.links, search.checked)
+
+
+def open_index_at(
+    url: str, name: str, folder: Path, broker: str, *, languages: Sequence[str] | None = None, options: Options = DEFAULT
+) -> BrokerIndex:
     """Open an index like `open_index`, or for writing by a sink, given `index.url`, `index.name` and the data folder.
 
     `languages`: those of an index that a sink creates; None: for reading.
@@ -35,9 +48,10 @@ def open_index_at(url: str, name: str, folder: Path, broker: str, *, languages: 
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
         made = DEFAULT_LANGUAGES if languages is None else languages
-        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=made, fresh=False)
+        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=made, fresh=False, options=options)
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
     from streams.operations.registered import records  # noqa: PLC0415 - as above
 
     analyzer = None if languages is None else Analyzer(languages)
-    return TantivyIndex(index_folder(folder, broker), writable=writable, analyzer=analyzer, records=records(folder, broker))
+    path, kept = index_folder(folder, broker), records(folder, broker)
+    return TantivyIndex(path, writable=writable, analyzer=analyzer, options=options, records=kept)

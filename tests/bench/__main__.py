@@ -1,13 +1,13 @@
 """`make bench`: measures Harvest against plain programs that do the same work with the same libraries and cores.
 
 Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `stage` (an agent on Kafka, against
-bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
-index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
-packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right types,
-and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text), `ranking` (the
-order of hits on judged test collections, against plain BM25), `unnest` (a nested tar.gz, against plain libarchive; memory with one
-of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per minute), `tika` (documents, against a
-tika-server).
+bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink`
+(the index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
+packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right
+types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
+`ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
+and glimpse), `unnest` (a nested tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary
+bytes by type, time by step, KB per minute), `tika` (documents, against a tika-server).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.kafka.client.cluster import ClusterError
-from tests.bench import bench_index, bench_log, corpora, judged, ranking, readers, recovery, retrieval, sink, stage
+from tests.bench import bench_index, bench_log, corpora, judged, queries, ranking, readers, recovery, retrieval, sink, stage
 from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.huge import huge
@@ -60,6 +60,9 @@ class Size(NamedTuple):
     """`messages` of an agent, `rows` of a table."""
     unpacked: int
     """Unpacked bytes of the large archive."""
+    searched: int
+    searched_remotely: int
+    """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
 
 
 FULL = Size(
@@ -76,6 +79,8 @@ FULL = Size(
     messages=40_000,
     rows=1_000_000,
     unpacked=10_000_000_000,
+    searched=100_000,
+    searched_remotely=10_000,
 )
 QUICK = Size(
     quick=True,
@@ -91,6 +96,8 @@ QUICK = Size(
     messages=500,
     rows=500,
     unpacked=100_000_000,
+    searched=300,
+    searched_remotely=0,
 )
 
 
@@ -193,6 +200,11 @@ def measure_ranking(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from ranking.ranking(list(judged.collections(judged.folder(cache))), work)
 
 
+def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure each kind of query against the bare engine and glimpse, and index bytes."""
+    yield from queries.measured(size.searched, size.searched_remotely, size.rounds, cache, work, quick=size.quick)
+
+
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure MB/s of unnesting against plain libarchive, and memory with an archive of 10 GB."""
     if size.quick:
@@ -230,6 +242,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "recognition": measure_recognition,
     "retrieval": measure_retrieval,
     "ranking": measure_ranking,
+    "query": measure_query,
     "unnest": measure_unnest,
     "essence": measure_essence,
     "tika": measure_tika,

@@ -18,8 +18,11 @@ from tests.bench.changes import Expected, change
 from tests.bench.cpu import by_stage, spent
 from tests.bench.documents import MOST, taken
 from tests.bench.figures import BenchError, Figure, Goal, shown
+from tests.bench.glimpse import as_file
 from tests.bench.judged import Collection, Document, Topic, collections
+from tests.bench.library import KINDS, Asking, Library
 from tests.bench.memory import Sampled, family, pss
+from tests.bench.queries import Kind, Timed, ways
 from tests.bench.ranking import BM25, asked_of
 from tests.bench.summaries import PAPER_STEPS
 from tests.bench.workers import STAGES
@@ -57,6 +60,10 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
         "two words, 40 hits: precision",
     }
     assert figures["ranking, made", "tantivy"]["figure"] > 0.9
+    searched = {name: one["figure"] for (group, name), one in figures.items() if group == "query, tantivy"}
+    assert searched.keys() == {*KINDS, "median of kinds to bare", *(f"{way.name} to the first" for way in ways())}
+    assert all(searched.values())
+    assert figures["query, index", "bytes to words alone"]["figure"] > 1
     assert figures["essence", "no summary, no rejection"]["figure"] == 0
     assert sum(found["figure"] for (group, name), found in figures.items() if group == "steps" and name in PAPER_STEPS) > 99.9
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
@@ -188,6 +195,29 @@ def test_same_documents_are_chosen_in_any_folder(tmp_path: Path) -> None:
         found.append([(kind, path.name) for kind, path in taken(folder)])
     assert found[0] == found[1]
     assert len(set(found[0])) == MOST["PDF"]
+
+
+def test_library_is_the_same_each_time() -> None:
+    """Summaries and queries are the same in each run, and the first summaries do not depend on the number of all."""
+    made = list(Library(30).summaries())
+    assert made == list(Library(60).summaries())[:30]
+    assert len({one.oid for one in made}) == 30
+    asked = [[make(ask) for make in KINDS.values() for _ in range(5)] for ask in (Asking(Library(30)), Asking(Library(30)))]
+    assert asked[0] == asked[1]
+
+
+def test_words_are_marked_for_glimpse() -> None:
+    """The file of a summary ends with the words of title and author, each with the attribute's name before it."""
+    made = next(Library(1).summaries())
+    *template, marked = as_file(made).decode().splitlines()
+    assert template[0] == f"@FILE {{ {made.url}"
+    title, author = (str(made.attributes[name][0]).lower().rstrip(".").split() for name in ("title", "author"))
+    assert marked.split() == [f"title{word}" for word in title] + [f"author{word}" for word in author]
+
+
+def test_ratio_of_a_kind_is_of_medians() -> None:
+    """The ratio of a kind of query divides the median of the Broker's index by that of the bare engine."""
+    assert Kind([Timed(2.0, 1.0), Timed(9.0, 2.0), Timed(6.0, 4.0)], [1, 2, 3], exact=True).ratio == 3
 
 
 def test_average_precision() -> None:

@@ -30,6 +30,8 @@ from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
 from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
 from sinks.index.opensearch.search import OpenSearchReader
+from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
+from sinks.index.options import Options
 
 ITEMS = 1_000
 """Maximum number of changes per request ..."""
@@ -55,12 +57,14 @@ class OpenSearchIndex:
         fresh: bool = True,
         make: bool = True,
         languages: Sequence[str] = DEFAULT_LANGUAGES,
+        options: Options = DEFAULT_OPTIONS,
     ) -> None:
         """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
         self.alias = alias
         self.node = Node(url)
         self._languages = tuple(languages)
         """Languages of an index that is created; any other is used as it was made."""
+        self._options = options
         self._writable = writable
         self._fresh = fresh
         self._make = writable and make
@@ -200,7 +204,7 @@ class OpenSearchIndex:
         return self._reader().frequencies(words)
 
     def _reader(self) -> OpenSearchReader:
-        return OpenSearchReader(self.node, self.alias, self._analyzer, self._records)
+        return OpenSearchReader(self.node, self.alias, self._analyzer, self._options, self._records)
 
     def _records(self, oids: Sequence[str]) -> Mapping[str, Summary | Removed]:
         """Return the last records applied for some OIDs."""

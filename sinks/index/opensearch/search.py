@@ -27,6 +27,7 @@ from sinks.index.errors import IndexUnreachable
 from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.query import Engine, OpenSearchCompiler, shown
 from sinks.index.opensearch.schema import identifier
+from sinks.index.options import Options
 from sinks.index.reader import Reader, Scored
 
 SPARE = 50
@@ -56,13 +57,16 @@ COLUMNS: Mapping[Sort, Sequence[Mapping[str, Any]]] = {
 class OpenSearchReader(Reader[Engine]):
     """Searches of the index behind an alias."""
 
-    def __init__(self, node: Node, alias: str, analyzer: Analyzer, records: Records) -> None:
-        super().__init__(analyzer, records)
+    def __init__(self, node: Node, alias: str, analyzer: Analyzer, options: Options, records: Records) -> None:
+        super().__init__(analyzer, options, records)
         self._node = node
         self._alias = alias
 
+    def compiler(self) -> OpenSearchCompiler:
+        return OpenSearchCompiler(self.analyzer, self.options)
+
     def compiled(self, query: Query, *, copies: bool) -> Compiled[Engine]:
-        engine, inexact = OpenSearchCompiler(self.analyzer).compiled(query)
+        engine, inexact = self.compiler().compiled(query)
         return Compiled(shown(engine, copies=copies), inexact)
 
     def among(self, engine: Engine, oids: Sequence[str]) -> Engine:
@@ -71,6 +75,11 @@ class OpenSearchReader(Reader[Engine]):
     def total(self, engine: Engine) -> int:
         # The `_count` interface answers even if shards are missing.
         return _total(self._ask({"query": engine, "size": 0, "track_total_hits": True}))
+
+    def totals(self, engines: Sequence[Engine]) -> Sequence[int]:
+        each = {"filters": {"filters": list(engines)}}
+        found = self._ask({"query": {"match_all": {}}, "size": 0, "aggs": {"each": each}})["aggregations"]["each"]["buckets"]
+        return [one["doc_count"] for one in found]
 
     def by_score(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
         return by_score(self._node, self._alias, engine, offset, limit)
@@ -101,7 +110,7 @@ class OpenSearchReader(Reader[Engine]):
     def suggestions(self, beginning: str, limit: int) -> Sequence[tuple[str, int]]:
         order = [{"_count": "desc"}, {"_key": "asc"}]
         words = {"field": "suggestions", "include": f"{re.escape(beginning)}.*", "size": limit, "order": order}
-        engine = shown(OpenSearchCompiler(self.analyzer).every(), copies=False)
+        engine = shown(self.compiler().every(), copies=False)
         found = self._ask({"query": engine, "size": 0, "aggs": {"words": {"terms": words}}})["aggregations"]["words"]["buckets"]
         return [(each["key"], each["doc_count"]) for each in found]
 

@@ -28,6 +28,8 @@ from schemas.records import Removed, Summary
 from sinks.index.compiled import Records
 from sinks.index.document import REMEMBERED, SWEEP, key
 from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated
+from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
+from sinks.index.options import Options
 from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
 from sinks.index.tantivy.schema import (
     FORMAT,
@@ -59,6 +61,7 @@ class TantivyIndex:
         heap: int = HEAP,
         records: Records | None = None,
         analyzer: Analyzer | None = None,
+        options: Options = DEFAULT_OPTIONS,
     ) -> None:
         """Open the index.
 
@@ -69,6 +72,7 @@ class TantivyIndex:
         """
         self.path = path
         self._records = records
+        self._options = options
         self._asked = analyzer
         self._analyzer = analyzer or DEFAULT
         self._schema = schema()
@@ -206,7 +210,7 @@ class TantivyIndex:
             return self._reader().frequencies(words)
 
     def _reader(self) -> TantivyReader:
-        return TantivyReader(self._schema, self._searcher(), self._analyzer, self._records, self.path)
+        return TantivyReader(self._schema, self._searcher(), self._analyzer, self._options, self._records, self.path)
 
     def close(self) -> None:
         """Wait for merges and release the lock. Applied changes remain."""

@@ -16,6 +16,7 @@ from processors.query.words import exact
 from schemas.query import LINKS, SETS, TEXT_FIELDS, Query
 from sinks.index.compiler import Compiler
 from sinks.index.document import HIDDEN, UNCOUNTED, is_plain, key, link
+from sinks.index.options import Options
 from sinks.index.tantivy.schema import OWN
 
 SLACK = 2
@@ -25,8 +26,8 @@ SLACK = 2
 class TantivyCompiler(Compiler[Engine]):
     """Compilation of one query for one state of the index."""
 
-    def __init__(self, schema: Schema, searcher: Searcher, analyzer: Analyzer) -> None:
-        super().__init__(analyzer)
+    def __init__(self, schema: Schema, searcher: Searcher, analyzer: Analyzer, options: Options) -> None:
+        super().__init__(analyzer, options)
         self._schema = schema
         self._searcher = searcher
 

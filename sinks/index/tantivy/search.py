@@ -23,6 +23,7 @@ from schemas.ports import FacetValue, Sort
 from schemas.query import Query
 from sinks.index.compiled import Compiled, Records
 from sinks.index.document import COPY, StoredHit, facet_field, oid_of, rounded
+from sinks.index.options import Options
 from sinks.index.reader import Reader, Scored
 from sinks.index.tantivy.folder import reading
 from sinks.index.tantivy.query import TantivyCompiler
@@ -45,15 +46,17 @@ _DECODER = msgspec.msgpack.Decoder(StoredHit)
 class TantivyReader(Reader[Engine]):
     """Searches of one snapshot."""
 
-    def __init__(self, schema: Schema, searcher: Searcher, analyzer: Analyzer, records: Records | None, folder: Path) -> None:
-        super().__init__(analyzer, records)
+    def __init__(
+        self, schema: Schema, searcher: Searcher, analyzer: Analyzer, options: Options, records: Records | None, folder: Path
+    ) -> None:
+        super().__init__(analyzer, options, records)
         self._schema = schema
         self._searcher = searcher
         self._folder = folder
         self._copy = Engine.term_query(schema, "role", COPY, index_option="basic")
 
     def compiler(self) -> TantivyCompiler:
-        return TantivyCompiler(self._schema, self._searcher, self.analyzer)
+        return TantivyCompiler(self._schema, self._searcher, self.analyzer, self.options)
 
     def compiled(self, query: Query, *, copies: bool) -> Compiled[Engine]:
         engine, inexact = self.compiler().compiled(query)
@@ -67,6 +70,9 @@ class TantivyReader(Reader[Engine]):
 
     def total(self, engine: Engine) -> int:
         return int(self._searcher.search(engine, limit=1).count)  # type: ignore[attr-defined]
+
+    def totals(self, engines: Sequence[Engine]) -> Sequence[int]:
+        return list(map(self.total, engines))
 
     def by_score(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
         offset, limit = self._fitting(offset, limit)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processors.query import matches, parse, unparse
 from processors.query.forms import Analyzer
-from processors.query.similar import ASKED, MAX_LETTERS, MAX_WORDS, similar
+from processors.query.similar import ASKED, MAX_LETTERS, MAX_WORDS, READ, similar
 from schemas.query import And, Most, Not, Query, Word
 from schemas.records import Summary
 
@@ -123,10 +123,15 @@ def test_number_of_words_is_limited() -> None:
         return [5] * len(words)
 
     text = " ".join(f"{first}{last}a" for first in "bcdfghjklm" for last in "nprstvwxyz")
-    query = similar(made(title="whale", full_text=f"{text} squid squid"), frequencies, 100)
+    query = similar(made(title="whale", full_text=f"{text} squid leviathan squid"), frequencies, 100)
     assert [len(words) for words in asked] == [ASKED]
-    assert list(asked[0][:2]) == ["whale", "squid"]
+    assert list(asked[0][:3]) == ["whale", "squid", "leviathan"]
     assert len(found_words(query)) == MAX_WORDS
+
+
+def test_beginning_of_long_text_is_read() -> None:
+    """Of a long value only the beginning is read."""
+    assert of(made(description="squid " * READ + "harpoon", title="whale")) == ["squid", "whale"]
 
 
 @settings(max_examples=200)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processors.query import QueryError, parse, unparse
 from processors.query.predicate import predicate
-from processors.query.spelling import LISTED, MAX_WORDS, RARER, REVERSED, corrected
+from processors.query.spelling import LISTED, MAX_WORDS, NEIGHBOURS, RARER, REVERSED, corrected
 from processors.query.words import words
 from schemas.query import Query, Word
 from schemas.records import Summary
@@ -21,6 +21,7 @@ class Words:
         self.summaries = [(_titled(title), count) for title, count in titles]
         self.listed: dict[str, int] = {}
         self.completions: list[tuple[str, int]] = []
+        self.asked: list[int] = []
         for title, count in titles:
             for word in set(words(title)):
                 self.listed[word] = self.listed.get(word, 0) + count
@@ -31,6 +32,7 @@ class Words:
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+        self.asked.append(len(words))
         return [self.count(Word(word)) for word in words]
 
     def count(self, query: Query) -> int:
@@ -46,6 +48,7 @@ def _titled(title: str) -> Summary:
 TITLES = Words([
     ("The white whale", 300), ("while they sail", 40), ("Herman Melville", 20), ("harpoons and a leviathan", 5), ("the squid", 9),
     ("wale", 2), ("theatre", 3), ("Résumé of the cruise", 4), ("information", 6), ("informatik", 5), ("caf", 1), ("Café", 3),
+    ("une étude", 2),
 ])  # fmt: skip
 
 
@@ -60,6 +63,7 @@ TITLES = Words([
         ("Melvlile", "melville"),
         ("leviatann", "leviathan"),
         ("resune", "résumé"),
+        ("étdue", "étude"),
         ("informatin", "information"),
         ("wale", "whale"),
         ("title:whlae", "title:whale"),
@@ -73,6 +77,7 @@ TITLES = Words([
         ("whitewhale", "white whale"),
         ("title:whitewhale", "title:white title:whale"),
         ("the whitewhale", "the AND white AND whale"),
+        ("the white whlae", "the white whale"),
         ("the big whitewhale", "the big white whale"),
         ("squid OR whitewhale", "squid OR (white whale)"),
     ],
@@ -93,6 +98,7 @@ def test_misspelled_words_are_replaced(typed: str, shown: str | None) -> None:
         "while",
         "theater1",
         "sq",
+        "ofa",
         "wnaie",
         "blarge",
         "xhale",
@@ -142,13 +148,42 @@ def test_neighbour_is_better_than_split() -> None:
 
 def test_work_is_bounded() -> None:
     """The rarest MAX_WORDS words of a query are compared, in their order, each with two bounded lists of words."""
-    index = Words([("whale", 500), ("squid", 9)])
-    found = corrected(parse("whale OR aaax OR baax OR caax OR daax OR squdi"), index)
-    assert found == parse("whale OR aaax OR baax OR caax OR daax OR squid")
+    index = Words([("whale", 500), ("wale", 1), ("squid", 9)])
+    found = corrected(parse("wale OR aaax OR aaax OR baax OR caax OR daax OR squdi"), index)
+    assert found == parse("wale OR aaax OR aaax OR baax OR caax OR daax OR squid")
     assert index.completions == [
         pair for word in ("aaax", "baax", "caax", "daax", "squdi") for pair in ((word[0], LISTED), (word[1] + word[0], REVERSED))
     ]
     assert len(index.completions) == 2 * MAX_WORDS
+    assert corrected(parse("aaax OR baax OR caax OR daax OR eaax OR squdi"), index) is None
+
+
+def test_existing_word_is_not_split() -> None:
+    """A word that exists is not split, however frequent its parts are."""
+    assert corrected(Word("whitewhale"), Words([("whitewhale", 1), ("white whale", 300)])) is None
+
+
+def test_listed_word_that_no_summary_has_is_no_neighbour() -> None:
+    """A listed word that is in no summary any more is not taken, so that one with more errors is found."""
+    index = Words([("planning", 2)])
+    index.listed["plannig"] = 3
+    assert corrected(Word("plannih"), index) == Word("planning")
+
+
+def test_query_without_words_asks_nothing() -> None:
+    """The index is not asked about a query that has no word that may be misspelled."""
+    index = Words([("whale", 1)])
+    assert corrected(parse("wh* -squid type:HTML"), index) is None
+    assert index.asked == []
+
+
+def test_few_words_are_compared() -> None:
+    """Words too frequent to have a much more frequent neighbour are not compared; frequencies of the best neighbours are asked."""
+    index = Words([("whale", 500), *((f"squid{letter}", 1) for letter in "abcdefghijklmnopqrtuvwxyz"), ("squids", 1)])
+    assert corrected(parse("squidd whale"), index) is None
+    assert corrected(parse("squidy"), index) is None
+    assert {beginning for beginning, _ in index.completions} == {"s", "qs"}
+    assert max(index.asked) == NEIGHBOURS
 
 
 VOCABULARY = (

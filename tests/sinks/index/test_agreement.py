@@ -40,7 +40,7 @@ from schemas.query import (
     Wildcard,
     Word,
 )
-from schemas.records import Summary
+from schemas.records import Removed, Summary
 from tests.sinks.index.conftest import ENGINES
 
 Open = Callable[[Path], BrokerIndex]
@@ -239,6 +239,59 @@ def test_engine_and_predicate_agree_on_every_leaf(request: pytest.FixtureRequest
             said = [Word(value, name) for one in summaries for name, value in properties(one).items()]
             for query in asked + said:
                 assert list(index.scroll(query)) == sorted(one.oid for one in summaries if predicate(query)(one)), query
+
+    agree()
+
+
+PARTITIONS = 4
+changes = st.lists(st.tuples(st.integers(0, 9), st.none() | attributes.filter(utf8)), min_size=1, max_size=24)
+"""What happens to one of ten objects, in order: it gets these attributes, or is removed (None)."""
+turns = st.lists(st.tuples(st.integers(0, PARTITIONS - 1), st.integers(1, 5)), max_size=12)
+"""The partition of each batch, and how many changes it has at most."""
+
+
+def published(drawn: list[tuple[int, dict[str, tuple[str | bytes, ...]] | None]]) -> list[list[Summary | Removed]]:
+    """Return the changes in each partition, as a Broker publishes them: those of an object are in one partition."""
+    partitions: list[list[Summary | Removed]] = [[] for _ in range(PARTITIONS)]
+    for at, (place, given_attributes) in enumerate(drawn, 1):
+        url = f"http://a/{place}"
+        about: dict[str, Any] = {"oid": oid("g", url), "url": url, "object_url": url, "version": at, "time": at, "published": at}
+        change: Summary | Removed = Removed(**about, reason="gone")
+        if given_attributes is not None:
+            change = Summary(**about, gatherer="g", type="HTML" if at % 2 else "Text", attributes=given_attributes)
+        partitions[place % PARTITIONS].append(change)
+    return partitions
+
+
+def test_partitions_may_come_in_any_order(request: pytest.FixtureRequest, engine: Open) -> None:
+    """An index that gets the changes of four partitions by turns answers as one that gets all at once, and as the predicate."""
+
+    @settings_for(EXAMPLES[request.node.callspec.params["engine"]][1])
+    @given(drawn=changes, turns=turns, queries=st.lists(tree, min_size=1, max_size=8))
+    def agree(drawn: list[Any], turns: list[tuple[int, int]], queries: list[Node]) -> None:
+        partitions = published(drawn)
+        everything = [change for rows in partitions for change in rows]
+        current = {change.oid: change for change in everything}
+        summaries = sorted((one for one in current.values() if isinstance(one, Summary)), key=lambda one: one.oid)
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            paths = [Path(folder, name) for name in ("once", "turns")]
+            for path in paths:
+                path.mkdir()
+            once, taken = (stack.enter_context(closing(engine(path))) for path in paths)
+            once.apply(everything, {0: len(everything)})
+            done = [0] * PARTITIONS
+            for at, size in [*turns, *((at, len(rows)) for at, rows in enumerate(partitions))]:
+                batch = partitions[at][done[at] :][:size]
+                done[at] += len(batch)
+                taken.apply(batch, {at: done[at]})
+            assert taken.offsets() == dict(enumerate(map(len, partitions)))
+            for query in queries:
+                accepted = [one.oid for one in summaries if predicate(query)(one)]
+                assert list(once.scroll(query)) == list(taken.scroll(query)) == accepted, query
+                assert once.count(query) == taken.count(query) == len(accepted), query
+                found, again = ({hit._replace(score=0) for hit in index.search(query).hits} for index in (once, taken))
+                assert found == again, query
+                assert len(found) == len(accepted), query
 
     agree()
 

@@ -10,8 +10,8 @@ import pytest
 from processors.query import parse
 from schemas.ports import BrokerIndex
 from schemas.records import Summary
-from sinks.index import compiled
 from sinks.index.errors import QueryRefused
+from sinks.index.options import Options
 
 Make = Callable[..., Summary]
 
@@ -72,7 +72,7 @@ def test_too_wide_a_part_is_refused_by_name(index: BrokerIndex, summary: Make, m
     """If more summaries would have to be checked than may be, the query is refused with the part that is too wide."""
     index.apply([summary(f"http://{at}/", title="White Whale") for at in range(3)], {})
     assert index.search(parse("=White whale")).total == 3
-    monkeypatch.setattr(compiled, "CHECKED", 2)
+    monkeypatch.setattr(index, "_options", Options(checked=2))
     with pytest.raises(QueryRefused, match="=White would have to be looked for in 3 summaries, more than 2"):
         index.search(parse("=White whale"))
     assert index.search(parse("white whale")).total == 3

@@ -221,7 +221,7 @@ def test_rejected_index_state_fails_the_batch(
     """If the index rejects its offsets, or the time of forgotten removals, the batch fails: neither counts as written."""
     made = schema.definition()
     made["mappings"]["properties"][field] = {"type": "byte"}
-    monkeypatch.setattr(aliases, "definition", lambda: made)
+    monkeypatch.setattr(aliases, "definition", lambda *_: made)
     with closing(open_index()) as index:
         offsets = {0: 1} if field == "state" else {}
         with pytest.raises(IndexUnreachable, match=f"cannot be written.*{field}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from processors.query.facets import FACETS, refined
 from schemas.ports import BrokerIndex, FacetValue, Sort
 from schemas.query import Every
 from schemas.records import Summary
+from sinks.index.options import Options
 from sinks.index.tantivy import search
 
 Make = Callable[..., Summary]
@@ -133,6 +135,25 @@ def test_record_is_the_summary(index: BrokerIndex, summary: Make, removed: Calla
     index.apply([one, other], {})
     index.apply([removed("http://b/", published=2)], {})
     assert [index.record(oid) for oid in (one.oid, other.oid, "0" * 64)] == [one, None, None]
+
+
+def test_fresh_and_linked_hits_come_first(index: BrokerIndex, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With weights for them, freshness and links order hits that are equal otherwise, and are parts of the score."""
+    now = datetime.now(UTC)
+    new, old = (f"{now - timedelta(days=days):%Y-%m-%d}" for days in (1, 5_000))
+    index.apply([summary(url, title="whale", date=date) for url, date in (("http://a/", old), ("http://b/", new))], {})
+    index.apply([summary("http://c/", title="whale", date=old)], {})
+    index.apply([summary(f"http://{at}/", url_references="http://c/") for at in range(30)], {})
+    query = parse("whale")
+    assert [hit.url for hit in index.search(query).hits] == ["http://a/", "http://b/", "http://c/"]
+    for options, best, part in ((Options(freshness=1), "http://b/", "freshness"), (Options(links=1), "http://c/", "links")):
+        monkeypatch.setattr(index, "_options", options)
+        hits = index.search(query).hits
+        assert hits[0].url == best
+        assert [hit.url for at in range(4) for hit in index.search(query, 1, at).hits] == [hit.url for hit in hits]
+        parts = index.explain(query, [hits[0].oid])[hits[0].oid]
+        assert sum(one.score for one in parts) == pytest.approx(hits[0].score, rel=1e-3)
+        assert parts[-1].query == part
 
 
 def test_checked_candidates_are_told(index: BrokerIndex, summary: Make) -> None:

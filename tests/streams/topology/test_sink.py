@@ -147,3 +147,18 @@ def test_unsuitable_index_is_rebuilt_from_topic(tmp_path: Path, before: Callable
     index = TantivyIndex(index_folder(tmp_path, "main"), writable=False)
     assert {hit.url for hit in index.search(Every()).hits} == {summary(1).url, summary(2).url}
     assert index.offsets() == {0: 2}
+
+
+def test_index_of_other_languages_is_made_anew_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An index that was made for other languages is made anew from the topic, and one line says so."""
+    with Store(tmp_path, {"broker.main": 1}) as store:
+        store.append("broker.main", [(b"1", summary(1))])
+        for languages in (("en",), ("de",)):
+            sink = IndexSink(tmp_path, "main", languages=languages)
+            sink.start()
+            sink.close()
+            assert sink.error is None
+    (line,) = caplog.messages
+    assert line.startswith("the index was made for the languages en, not de")
+    assert line.endswith("it is made anew from broker.main")
+    assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 1
