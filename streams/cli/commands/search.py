@@ -166,12 +166,17 @@ def _answer(found: Settings, broker: str, request: Request) -> Answer:
 
 def _similar(found: Settings, index: BrokerIndex, what: str) -> Query:
     """Return the query for what is similar to a summary. Raises Failure."""
+    from processors.query import QueryError
     from processors.query.forms import Analyzer
     from processors.query.similar import similar
     from schemas.query import Every
     from streams.cli.objectnames import indexed
 
-    summary = indexed(found, index, what)
+    try:
+        summary = indexed(found, index, what)
+    except QueryError as error:
+        # An index without the records: a folder that `replay --to` made.
+        raise Failure(f"{printable(what)}: its summary cannot be read: {error}") from None
     try:
         return similar(summary, index.frequencies, index.count(Every()), Analyzer(found.search.languages))
     except ValueError as error:
