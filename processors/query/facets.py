@@ -119,10 +119,10 @@ def _values(part: Query, facet: str) -> tuple[str, ...]:
     return ()
 
 
-def tidied(found: Sequence[FacetValue], limit: int) -> tuple[FacetValue, ...]:
+def tidied(facet: str, found: Sequence[FacetValue], limit: int) -> tuple[FacetValue, ...]:
     """Return at most `limit` values, the most frequent first, without a host that has no more summaries than one below it."""
     best = sorted(found, key=lambda each: (-each.total, each.value))
-    kept = [each for each in best if not any(_is_above(each, other) for other in best)]
+    kept = [each for each in best if facet != "site" or not any(_is_above(each, other) for other in best)]
     return tuple(kept[:limit])
 
 

@@ -45,7 +45,7 @@ def read_run(run: str, name: str, at: int) -> Query:
     """Return the node of an unquoted run of characters, the value of an attribute if `name` is one. Raises QueryError."""
     if known(name) in WHOLE:
         return checked(Word(run, name), at)
-    if name and run.startswith("==") and len(run) > len("=="):
+    if name and run.startswith("=="):
         return read_whole(run[2:], name, at + 2)
     if run.startswith("=") and len(run) > 1:
         return read_verbatim(run, name, at)

@@ -171,7 +171,7 @@ class Reader(ABC, Generic[Engine]):
         for rest, together in asked.items():
             found |= self.values(self._matching(rest, copies=copies), together, LISTED)
         shown = {name: [each for each in found[name] if facets.counted(name, each.value)] for name in names}
-        return {name: facets.tidied(each, SHOWN) for name, each in shown.items()}
+        return {name: facets.tidied(name, each, SHOWN) for name, each in shown.items()}
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OID of every match, in order of OID. Raises QueryRefused."""

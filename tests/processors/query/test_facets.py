@@ -168,6 +168,7 @@ def test_tidied_values_are_the_most_frequent_without_redundant_hosts() -> None:
         FacetValue("c.net", 4),
         FacetValue("x.c.net", 3),
     ]
-    assert [each.value for each in tidied(found, 10)] == ["www.example.org", "c.net", "a.net", "b.net", "x.c.net"]
-    assert tidied(found, 2) == (FacetValue("www.example.org", 5), FacetValue("c.net", 4))
-    assert tidied([], 3) == ()
+    assert [each.value for each in tidied("site", found, 10)] == ["www.example.org", "c.net", "a.net", "b.net", "x.c.net"]
+    assert tidied("site", found, 2) == (FacetValue("www.example.org", 5), FacetValue("c.net", 4))
+    assert tidied("site", [], 3) == ()
+    assert len(tidied("author", [FacetValue("J.Smith", 2), FacetValue("Smith", 2)], 9)) == 2

@@ -108,7 +108,7 @@ MISTAKES: list[tuple[str, str, int]] = [
     ('=="Herman Melville"', 'the name of an attribute before it (did you mean ="Herman Melville"?)', 0),
     ('author:==""', "the value is missing after ==", 9),
     ('author:==" "', "the value is missing after ==", 9),
-    ("author:== Melville", "needs a letter or a digit", 7),
+    ("author:== Melville", "the value is missing after ==", 9),
     ('type:=="HTML"', "compared whole, without =", 5),
     ("site:http://example.org/x", "(did you mean site:example.org?)", 5),
     ("site:*.example.org", "(did you mean site:example.org?)", 5),
