@@ -131,6 +131,8 @@ class Page(NamedTuple):
     """The most frequent values of each facet that was asked for, most frequent first."""
     checked: int = 0
     """Number of summaries that were read, because the engine's answer was too wide."""
+    left_out: tuple[str, ...] = ()
+    """Messages about what was asked for and is not in the page, such as a facet that would need too many summaries to be read."""
 
 
 class Refused(NamedTuple):

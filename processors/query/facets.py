@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from processors.query.places import hosts
 from processors.query.values import period, year, year_of
-from processors.query.words import MAX_EXACT
+from processors.query.words import MAX_EXACT, exact
 from processors.query.words import attribute as known
 from schemas.ports import FacetValue
 from schemas.query import And, Every, MomentRange, Most, Or, Phrase, Query, Site, Whole, Word
@@ -120,8 +120,17 @@ def _values(part: Query, facet: str) -> tuple[str, ...]:
 
 
 def tidied(facet: str, found: Sequence[FacetValue], limit: int) -> tuple[FacetValue, ...]:
-    """Return at most `limit` values, the most frequent first, without a host that has no more summaries than one below it."""
-    best = sorted(found, key=lambda each: (-each.total, each.value))
+    """Return at most `limit` values, the most frequent first.
+
+    Spellings that one choice finds are one value; a host that has no more summaries than one below it is left out.
+    """
+    spelled: dict[str, FacetValue] = {}
+    for each in sorted(found, key=lambda each: (-each.total, each.value)):
+        alike = exact(each.value) if facet in BY_PROPERTY else each.value
+        if counted(facet, each.value):
+            known = spelled.get(alike)
+            spelled[alike] = FacetValue(known.value, known.total + each.total) if known else each
+    best = sorted(spelled.values(), key=lambda each: (-each.total, each.value))
     kept = [each for each in best if facet != "site" or not any(_is_above(each, other) for other in best)]
     return tuple(kept[:limit])
 

@@ -254,7 +254,7 @@ class Parser:
             quoted = self.quoted()
             self.skip()
             if whole:
-                self.fail(f"{name[:40]} is compared whole, without =", start)
+                self.fail(f"{name[:40]} is compared whole, without {run}", start)
             if run == "==" and name:
                 return terms.read_whole(quoted, name, start + 2)
             if run == "==":

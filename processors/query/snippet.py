@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from processors.query import patterns, regex
@@ -31,6 +32,9 @@ LONG = 4_000
 """Maximum number of characters that are searched word by word."""
 PLACES = 5
 """Occurrences of each term that are considered in a long text."""
+
+MOST = 50
+"""Maximum number of different words of a text that are marked because of their form, or of a pattern."""
 
 Runs = frozenset[tuple[str, ...]]
 """Words and phrases, as tuples of words."""
@@ -59,11 +63,11 @@ class Terms(NamedTuple):
         """Return the words and phrases to mark in a text."""
         if not self.forms and not self.tests:
             return self.runs
-        found = set(words(text))
-        fitting = self.analyzer.with_forms(found, self.forms) if self.forms else set[str]()
+        found = dict.fromkeys(words(text))
+        fitting = self.analyzer.with_forms(found.keys(), self.forms) if self.forms else set[str]()
         for test in self.tests:
             fitting.update(test(list(found)))
-        return self.runs | {(word,) for word in fitting}
+        return self.runs | {(word,) for word in islice(filter(fitting.__contains__, found), MOST)}
 
 
 def terms(query: Query, analyzer: Analyzer = DEFAULT) -> Terms:
@@ -128,7 +132,7 @@ def _part(text: str, wanted: Runs) -> str:
         return _undrawn(text)
     folded = text.lower()
     starts = {0}
-    for term in wanted if len(folded) == len(text) else ():
+    for term in sorted(wanted)[: MOST // PLACES] if len(folded) == len(text) else ():
         at = folded.find(term[0])
         for _ in range(PLACES):
             if at < 0:

@@ -44,6 +44,8 @@ _NO_LETTER = "a search term needs a letter or a digit"
 def read_run(run: str, name: str, at: int) -> Query:
     """Return the node of an unquoted run of characters, the value of an attribute if `name` is one. Raises QueryError."""
     if known(name) in WHOLE:
+        if run.startswith("=="):
+            raise QueryError(f"{name[:40]} is compared whole, without ==", at, f"{name}:{run[2:]}" if run[2:] else "")
         return checked(Word(run, name), at)
     if name and run.startswith("=="):
         return read_whole(run[2:], name, at + 2)

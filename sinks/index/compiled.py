@@ -16,6 +16,9 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.errors import QueryRefused
 
+STEP = 200
+"""Number of records that are in memory at a time."""
+
 Records = Callable[[Sequence[str]], Mapping[str, Summary | Removed]]
 """Returns the newest records of some OIDs, without those that it does not have."""
 
@@ -42,10 +45,12 @@ def refuse_above(most: int, candidates: int, inexact: Query) -> None:
 def checked(query: Query, analyzer: Analyzer, records: Records, candidates: Sequence[str]) -> Iterator[bool]:
     """Iterate over whether each candidate matches."""
     test = predicate(query, analyzer)
-    found = records(candidates)
-    for oid in candidates:
-        record = found.get(oid)
-        yield isinstance(record, Summary) and test(record)
+    for at in range(0, len(candidates), STEP):
+        step = candidates[at : at + STEP]
+        found = records(step)
+        for oid in step:
+            record = found.get(oid)
+            yield isinstance(record, Summary) and test(record)
 
 
 Hits = TypeVar("Hits")

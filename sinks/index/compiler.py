@@ -61,6 +61,9 @@ from sinks.index.document import (
 from sinks.index.errors import QueryRefused
 from sinks.index.options import Options
 
+MANY = 40
+"""Number of bare words up to which each scores as it is written, too: an engine takes some thousand clauses."""
+
 
 class Compiler(ABC, Generic[Engine]):
     """Compilation of one query. The primitives return queries that may match hidden documents."""
@@ -70,9 +73,12 @@ class Compiler(ABC, Generic[Engine]):
         self.options = options
         self.inexact: Query | None = None
         """First part of the query that the engine answers too widely."""
+        self._many = False
+        """Whether the query has so many words that only their forms count."""
 
     def compiled(self, query: Query) -> Compiled[Engine]:
         """Compile a tree. Raises QueryRefused."""
+        self._many = _bare_words(query) > MANY
         return Compiled(self.compile(query), self.inexact)
 
     @abstractmethod
@@ -223,7 +229,7 @@ class Compiler(ABC, Generic[Engine]):
         if name:
             return self.best([self.run(NAMED_FORMS, [mark(name) + form], 1.0) for form in forms], 0.0)
         formed = self.best(list(map(self._formed, forms)), 0.0)
-        return formed if signed else self.all([formed], wished=[self._as_written(found[0])])
+        return formed if signed or self._many else self.all([formed], wished=[self._as_written(found[0])])
 
     def _formed(self, form: str) -> Engine:
         return self.all([self.run(FORMS, [form], 1.0)], wished=[self.run(TITLE_FORMS, [form], self.options.title)])
@@ -248,7 +254,11 @@ class Compiler(ABC, Generic[Engine]):
         if name in facets.BY_VALUE:
             return self.condition(facet_field(name), facets.plain(text))
         found = words(text)
-        return self.wide(query, self.unscored(self._phrase(found, name)) if found else self.condition("has", term(name)))
+        if not found:
+            return self.wide(query, self.condition("has", term(name)))
+        if name in SETS:
+            return self.wide(query, self.unscored(self.all([self.run(name, [word], 1.0) for word in found])))
+        return self.wide(query, self.unscored(self._phrase(found, name)))
 
     def _together(self, found: Sequence[str], name: str) -> Engine:
         """Return a query for words that occur in one field, in any order."""
@@ -288,6 +298,12 @@ class Compiler(ABC, Generic[Engine]):
 
     def _with_letters(self, run: str, name: str) -> Engine:
         return self.worded(name, lambda field, before: self.expressed(field, before, f".*{run}.*"))
+
+
+def _bare_words(query: Query) -> int:
+    if isinstance(query, And | Or | Most):
+        return sum(map(_bare_words, query.parts))
+    return int(bare(query))
 
 
 def _fielded(name: str, found: Sequence[str]) -> tuple[str, list[str]]:

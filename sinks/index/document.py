@@ -202,7 +202,7 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def linked(values: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the terms for the links among the values that `named` returned for a summary."""
+    """Return the terms for the links among the values that `searchable_values` returned for a summary."""
     # A set, because most links of a page lead to a few hosts.
     return {link(name, target) for name, target in set(links(values))}
 
@@ -218,7 +218,7 @@ def sortable(url: str) -> str:
 
 
 def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
-    """Return the part of a summary to store for display; `values`: of `named`."""
+    """Return the part of a summary to store for display; `values`: of `searchable_values`."""
     room, kept = SHOWN_FULL if "full-text" in values else SHOWN_TEXT, list[str]()
     for text in (text for name in SNIPPET_FIELDS for text in values.get(name, ())):
         if room > 0 and text:

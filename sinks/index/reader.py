@@ -20,7 +20,7 @@ from processors.query.forms import Analyzer
 from processors.query.predicate import tiers
 from processors.query.ranking import Candidate, Weights, reordered
 from processors.query.snippet import terms
-from processors.query.words import fold
+from processors.query.words import fold, words
 from schemas.ports import FacetValue, Page, Part, Sort
 from schemas.query import And, Most, Or, Query, Word
 from schemas.records import Summary
@@ -31,8 +31,11 @@ from sinks.index.options import Options
 
 SHOWN = 10
 """Maximum number of values of a facet in a page."""
-LISTED = 60
-"""Values of a facet that an engine is asked for: some are not shown, or are as frequent as the last that is."""
+LISTED, SPREAD = 60, 10_000
+"""Values of a facet that an engine is asked for: some are not shown, or are as frequent as the last that is. And those that each
+
+part of an index counts: of a facet that has more values in a part, a value may be missing that is rare in each part.
+"""
 MAX_LISTED = 10_000
 """Maximum number of words that `complete` returns."""
 
@@ -57,6 +60,7 @@ class Reader(ABC, Generic[Engine]):
         self._records = records
         self._checked = 0
         """Number of candidates that were read so far."""
+        self._left_out: list[str] = []
         self._now = int(time.time())
         self._exact: dict[tuple[Query, bool], Engine] = {}
 
@@ -110,7 +114,7 @@ class Reader(ABC, Generic[Engine]):
         found, total = paged(parts, max(offset, 0), max(limit, 0))
         wanted = terms(query, self.analyzer)
         counts = self._facets(query, names, copies=copies)
-        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total, counts, self._checked)
+        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total, counts, self._checked, tuple(self._left_out))
 
     def _by_rank(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
         """Return a page by score, freshness and links, and the number of matches; what is beyond the BEST is by score alone."""
@@ -169,9 +173,13 @@ class Reader(ABC, Generic[Engine]):
             asked.setdefault(facets.without(query, name), []).append(name)
         found: dict[str, Sequence[FacetValue]] = {}
         for rest, together in asked.items():
-            found |= self.values(self._matching(rest, copies=copies), together, LISTED)
-        shown = {name: [each for each in found[name] if facets.counted(name, each.value)] for name in names}
-        return {name: facets.tidied(name, each, SHOWN) for name, each in shown.items()}
+            try:
+                found |= self.values(self._matching(rest, copies=copies), together, LISTED)
+            except QueryRefused as error:
+                if rest == query:
+                    raise
+                self._left_out += [f"the facet {name} is not counted: {error.message}" for name in together]
+        return {name: facets.tidied(name, found[name], SHOWN) for name in names if name in found}
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OID of every match, in order of OID. Raises QueryRefused."""
@@ -191,8 +199,13 @@ class Reader(ABC, Generic[Engine]):
         parts: dict[str, list[Part]] = {oid: [] for oid in oids}
         shown: dict[str, StoredHit] = {}
         for unit in _units(query) if oids else ():
-            engine = self.among(self._matching(unit, copies=True), oids)
-            for score, kept in self.by_score(engine, 0, len(oids))[0]:
+            engine, inexact = self.compiled(unit, copies=True)
+            engine = self.among(engine, oids)
+            if inexact is None:
+                found, _ = self.by_score(engine, 0, len(oids))
+            else:
+                found = self._right(unit, engine, inexact, self.by_score)
+            for score, kept in found:
                 parts[oid_of(kept.oid)].append(Part(unparse(unit), score))
                 shown[oid_of(kept.oid)] = kept
         if self.options.freshness or self.options.links:
@@ -205,11 +218,11 @@ class Reader(ABC, Generic[Engine]):
     def complete(self, beginning: str, limit: int) -> list[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`."""
         head = fold(beginning).strip()
-        return list(self.suggestions(head, max(0, min(limit, MAX_LISTED)))) if head and not head.isspace() and limit > 0 else []
+        return list(self.suggestions(head, min(limit, MAX_LISTED))) if words(head) == [head] and limit > 0 else []
 
-    def frequencies(self, words: Sequence[str]) -> Sequence[int]:
+    def frequencies(self, asked: Sequence[str]) -> Sequence[int]:
         """Return how many summaries have each word: see `BrokerIndex.frequencies`."""
-        return self.totals([self.compiled(Word(word), copies=True).engine for word in words]) if words else []
+        return self.totals([self.compiled(Word(word), copies=True).engine for word in asked]) if asked else []
 
 
 def _units(query: Query) -> Iterator[Query]:

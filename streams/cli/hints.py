@@ -66,7 +66,7 @@ def _count(index: BrokerIndex, part: Query) -> str:
     from processors.query import QueryError
 
     try:
-        return f"{index.count(part):,}"
+        return f"{index.search(part, limit=0).total:,}"
     except QueryError:
         return "too many to check"
 

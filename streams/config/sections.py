@@ -241,10 +241,7 @@ class Search(Section):
     """Maximum number of summaries that are read to answer a search; one that needs more is refused."""
 
     languages: tuple[str, ...] = ("en",)
-    """Languages whose words are found in all their forms (ISO 639-1); the first is that of texts of unknown language; empty: none.
-
-    An index that was made for other languages is made anew from its topic.
-    """
+    """Languages whose words are found in all their forms (ISO 639-1), that of unknown texts first; a new index is made for them."""
 
     @field_validator("languages")
     @classmethod

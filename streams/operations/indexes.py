@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
+from processors.query.forms import Analyzer
 from sinks.index.options import DEFAULT, Options
 from streams.store.data_folder import index_folder
 
@@ -47,8 +47,7 @@ def open_index_at(
     if url:
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
-        made = DEFAULT_LANGUAGES if languages is None else languages
-        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=made, fresh=False, options=options)
+        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=languages, fresh=False, options=options)
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
     from streams.operations.registered import records  # noqa: PLC0415 - as above
 

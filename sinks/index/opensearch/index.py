@@ -14,6 +14,7 @@ Laws:
 
 from __future__ import annotations
 
+import logging
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
@@ -32,6 +33,8 @@ from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, 
 from sinks.index.opensearch.search import OpenSearchReader
 from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
 from sinks.index.options import Options
+
+NOTE = logging.getLogger("harvest").warning
 
 ITEMS = 1_000
 """Maximum number of changes per request ..."""
@@ -56,13 +59,13 @@ class OpenSearchIndex:
         writable: bool = True,
         fresh: bool = True,
         make: bool = True,
-        languages: Sequence[str] = DEFAULT_LANGUAGES,
+        languages: Sequence[str] | None = None,
         options: Options = DEFAULT_OPTIONS,
     ) -> None:
         """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
         self.alias = alias
         self.node = Node(url)
-        self._languages = tuple(languages)
+        self._languages = DEFAULT_LANGUAGES if languages is None else tuple(languages)
         """Languages of an index that is created; any other is used as it was made."""
         self._options = options
         self._writable = writable
@@ -74,6 +77,9 @@ class OpenSearchIndex:
         self._swept = 0
         """Clock in ms when removals were last deleted, as far as this process knows."""
         self._index = self._behind()
+        if languages is not None and self._index.languages != self._languages:
+            wanted, made = (", ".join(each) or "none" for each in (self._languages, self._index.languages))
+            NOTE(f"the index {alias} was made for the languages {made}, not {wanted}: harvest index rebuild makes it anew")
 
     def _behind(self) -> IndexIdentity:
         """Return the index behind the alias now."""

@@ -20,9 +20,9 @@ add a field.
 | links | the terms of links: each URL of LINKS, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
 | published, removed | the counter of the change; time of a stored removal (ms) |
-| shown | JSON of Shown: the data of a hit |
+| shown | JSON of StoredHit: the data of a hit |
 | record | the whole record as Avro, for `harvest show` |
-| state | of a document that holds the offset of a partition: the index that it belongs to (`Serving.made`) |
+| state | of a document that holds the offset of a partition: the index that it belongs to (`IndexIdentity.made`) |
 
 The version of a document is its `published` (external_gte); that of an offset the offset itself. There is no `_source`: it would be
 a second copy of all text, and an index is rebuilt by replay.
@@ -168,7 +168,7 @@ def item(change: Summary | Removed, analyzer: Analyzer = DEFAULT) -> bytes:
 
 
 def offset_item(made: str, partition: int, offset: int) -> bytes:
-    """Return the item for a partition's offset in one index (`Serving.made`); another index ignores it."""
+    """Return the item for a partition's offset in one index (`IndexIdentity.made`); another index ignores it."""
     return _lines(f"offset/{made}/{partition}", offset, _hidden() | {"state": made})
 
 

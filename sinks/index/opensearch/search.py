@@ -3,7 +3,7 @@
 Laws:
 - Equal ones in order of URL, on every page. Scores are compared to 5 significant digits. Of more than WINDOW hits with one score,
   those beyond it are in the engine's order.
-- A read of several requests uses one point in time.
+- A page, or a scroll, of several requests uses one point in time.
 - An answer with a missing shard is an error.
 """
 
@@ -28,7 +28,7 @@ from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.query import Engine, OpenSearchCompiler, shown
 from sinks.index.opensearch.schema import identifier
 from sinks.index.options import Options
-from sinks.index.reader import Reader, Scored
+from sinks.index.reader import SPREAD, Reader, Scored
 
 SPARE = 50
 """Hits read beyond a page, to see where its last score ends."""
@@ -92,7 +92,7 @@ class OpenSearchReader(Reader[Engine]):
         return scroll(self._node, self._alias, engine)
 
     def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
-        found = self._aggregated(engine, {name: {"size": limit} for name in names})
+        found = self._aggregated(engine, {name: {"size": limit, "shard_size": SPREAD} for name in names})
         # Each shard counts its most frequent values only.
         again = {
             name: {"size": limit, "include": [each["key"] for each in one["buckets"]]}
@@ -155,7 +155,7 @@ def _read(
     kept: list[Mapping[str, Any]] = []
     at, total = 0, 0
     with _moment(node, alias) as moment:
-        for hits, total in _steps(node, moment, body, WINDOW):  # noqa: B007 - the last one is told
+        for hits, total in _steps(node, moment, body, WINDOW):  # noqa: B007 - the last one is returned
             kept += hits[max(low - at, 0) : high - at]
             at += len(hits)
             if at >= high:

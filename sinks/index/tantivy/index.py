@@ -90,7 +90,9 @@ class TantivyIndex:
         self._heap = heap
         self._writable = writable
         self._seen: object = None
-        """Version of the commit that was read last."""
+        """Version of the commit that was loaded last."""
+        self._read: object = None
+        """Version of the commit whose state was read last."""
         self._known: dict[str, int] = {}
         """The `published` of each OID of the current batch, as of the last commit or of the batch itself."""
         self._clock = 0
@@ -198,8 +200,9 @@ class TantivyIndex:
             return self._reader().explain(query, oids)
 
     def record(self, oid: str) -> Summary | None:
-        """Return the summary with an OID, None if there is none. Raises QueryRefused if the records are not here."""
-        return self._reader().records([oid]).get(oid)
+        """Return the summary with an OID, None if there is none. Raises IndexDamaged; QueryRefused if the records are not here."""
+        with reading(self.path):
+            return self._reader().records([oid]).get(oid)
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`. Raises IndexDamaged."""
@@ -212,7 +215,13 @@ class TantivyIndex:
             return self._reader().frequencies(words)
 
     def _reader(self) -> TantivyReader:
-        return TantivyReader(self._schema, self._searcher(), self._analyzer, self._options, self._records, self.path)
+        searcher = self._searcher()
+        if not self._writable and self._read != self._seen:
+            # Another index may have taken the place of the one before.
+            self._state = self._read_state()
+            self._analyzer = self._made_with(self._state.languages)
+            self._read, searcher = self._seen, self._searcher()
+        return TantivyReader(self._schema, searcher, self._analyzer, self._options, self._records, self.path)
 
     def close(self) -> None:
         """Wait for merges and release the lock. Applied changes remain."""

@@ -21,7 +21,7 @@ Strategy: text comes as words between spaces (`sinks/index/document.py`), which 
 | links | the terms of LINKS, which are not text: each URL, and its host |
 | role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
 | published, removed | the counter of the last change applied; time of a stored removal (ms) |
-| shown | msgpack of Shown: the data of a hit, its text cut to SHOWN_TEXT characters |
+| shown | msgpack of StoredHit: the data of a hit, its text cut to SHOWN_TEXT characters |
 | state | msgpack of State, in one document only |
 """
 

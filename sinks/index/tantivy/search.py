@@ -24,7 +24,7 @@ from schemas.query import Query
 from sinks.index.compiled import Compiled, Records
 from sinks.index.document import COPY, StoredHit, facet_field, oid_of, rounded
 from sinks.index.options import Options
-from sinks.index.reader import Reader, Scored
+from sinks.index.reader import SPREAD, Reader, Scored
 from sinks.index.tantivy.folder import reading
 from sinks.index.tantivy.query import TantivyCompiler
 
@@ -115,8 +115,12 @@ class TantivyReader(Reader[Engine]):
     def _by_url(self, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
         if not limit:
             return [], self.total(engine)
-        result = self._searcher.search(engine, limit=limit, offset=offset, order_by_field="url", order=Order.Asc)
-        return [(1.0, self._shown(at)) for _, at in result.hits], int(result.count)  # type: ignore[attr-defined]
+        # Beyond the page on both sides, since several summaries may have one URL.
+        begin = max(offset - SPARE, 0)
+        size = offset + limit + SPARE - begin
+        result = self._searcher.search(engine, limit=size, offset=begin, order_by_field="url", order=Order.Asc)
+        total = int(result.count)  # type: ignore[attr-defined]
+        return [(1.0, kept) for _, kept in self._page(result.hits, offset - begin, min(offset + limit, total) - begin)], total
 
     def _fitting(self, offset: int, limit: int) -> tuple[int, int]:
         """Return an offset and a limit for which the engine allocates no more room than there are documents."""
@@ -173,7 +177,7 @@ class TantivyReader(Reader[Engine]):
         return sorted(oid_of(self._shown(at).oid) for at in found)
 
     def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
-        buckets = self._aggregated(engine, {name: {"size": limit} for name in names})
+        buckets = self._aggregated(engine, {name: {"size": limit, "segment_size": SPREAD} for name in names})
         # Each segment counts its most frequent values only.
         again = {
             name: {"size": limit, "include": [each["key"] for each in found["buckets"]]}

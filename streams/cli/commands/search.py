@@ -34,6 +34,8 @@ class Request(NamedTuple):
     facets: tuple[str, ...]
     copies: bool
     explain: bool
+    typed: str
+    """The text of the query."""
     spelled: bool
     """Whether words of the query may be misspelled."""
 
@@ -96,7 +98,7 @@ def search(
     tree = _tree(query, similar, syntax)
     found = settings(config, data=data)
     spelled = tree is not None and syntax == "harvest"
-    request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, spelled)
+    request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, " ".join(query or ()), spelled)
     answer = _answer(found, named(found, broker), request)
     if tree is None:
         note(f"the query for what is similar: {_written(answer.tree)}")
@@ -159,7 +161,7 @@ def _answer(found: Settings, broker: str, request: Request) -> Answer:
         tree = request.tree or _similar(found, index, request.similar)
         page = index.search(tree, request.limit, request.offset, request.copies, sort=request.sort, facets=request.facets)
         parts = index.explain(tree, [hit.oid for hit in page.hits]) if request.explain else None
-        return Answer(tree, page, parts, list(hints(index, tree, page.total, spelled=request.spelled)))
+        return Answer(tree, page, parts, [*page.left_out, *hints(index, tree, page.total, spelled=request.spelled)])
 
     return ask_index(found, broker, ask)
 
@@ -202,7 +204,8 @@ def _print(answer: Answer, request: Request, *, json: bool) -> None:
         else:
             print_hit(hit, parts)
     for facet in request.facets:
-        values = page.facets.get(facet, ())
+        if (values := page.facets.get(facet)) is None:
+            continue  # a hint tells why it is not counted
         if json:
             for each in facet_objects(facet, values):
                 put(line(each))
@@ -225,7 +228,9 @@ def _print_base(tree: Query, request: Request) -> None:
     """Show the query that the terms of facets are added to, if that is not the text as it was typed."""
     from schemas.query import Or
 
-    if isinstance(tree, Or) or (request.tree is not None and not request.spelled):
+    # A question mark would be one no more if a term stood behind it.
+    asked = request.typed.rstrip().endswith("?")
+    if isinstance(tree, Or) or asked or (request.tree is not None and not request.spelled):
         text = _written(tree)
         note(f"add a term of a facet to the query: {f'({text})' if isinstance(tree, Or) else text}")
 

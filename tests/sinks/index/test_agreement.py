@@ -127,7 +127,7 @@ leaf = st.one_of(
     st.builds(Phrase, text, name),
     st.builds(Exists, st.sampled_from(NAMES)),
     st.builds(Verbatim, st.sampled_from(WORDS) | text, name),
-    st.builds(Whole, st.sampled_from(WORDS) | text, st.sampled_from(("author", *NAMES))),
+    st.builds(Whole, st.sampled_from(WORDS) | text, st.sampled_from(("author", "terms", *NAMES))),
     st.builds(Wildcard, patterns, name),
     st.builds(Fuzzy, st.sampled_from(("whale", "wale", "strasse", "whalefin")), st.sampled_from((1, 2, 3)), name),
     st.builds(Regex, expressions, name),

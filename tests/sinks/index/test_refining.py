@@ -14,6 +14,7 @@ from processors.query.facets import FACETS, refined
 from schemas.ports import BrokerIndex, FacetValue, Sort
 from schemas.query import Every
 from schemas.records import Summary
+from sinks.index.errors import QueryRefused
 from sinks.index.options import Options
 from sinks.index.tantivy import search
 
@@ -89,6 +90,43 @@ def test_hosts_of_a_facet(index: BrokerIndex, summary: Make) -> None:
     assert list(index.search(Every(), facets=("site",)).facets["site"]) == [FacetValue(*one) for one in expected]
 
 
+def test_frequent_value_is_found_though_it_is_rare_in_each_part(index: BrokerIndex, summary: Make) -> None:
+    """A value that no commit has among its most frequent is counted, if it is frequent in all of them together."""
+    for part in range(4):
+        names = [f"Author {part}-{at}" for at in range(150) for _ in range(3)] + ["Common"] * 2
+        index.apply([summary(f"http://{part}/{at}", author=name) for at, name in enumerate(names)], {})
+    assert index.search(Every(), 0, facets=("author",)).facets["author"][0] == FacetValue("Common", 8)
+
+
+def test_spellings_that_one_choice_finds_are_one_value(index: BrokerIndex, summary: Make) -> None:
+    """Types are compared case folded, so each is one value of the facet, in its most frequent spelling."""
+    index.apply([summary(f"http://{at}/", type=name) for at, name in enumerate(("HTML", "HTML", "html", "Text"))], {})
+    assert index.search(Every(), facets=("type",)).facets["type"] == (FacetValue("HTML", 3), FacetValue("Text", 1))
+
+
+def test_facet_that_needs_too_many_summaries_is_left_out(
+    index: BrokerIndex, summary: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the counts of a facet would need too many summaries to be read, the page has its hits, and says what is left out."""
+    index.apply([summary(f"http://{at}/", title="Whale", type="PDF" if at < 2 else "Text") for at in range(9)], {})
+    monkeypatch.setattr(index, "_options", Options(checked=5))
+    page = index.search(parse("=Whale type:PDF"), facets=("type", "year"))
+    assert (page.total, page.facets, len(page.left_out)) == (2, {"year": ()}, 1)
+    assert page.left_out[0].startswith("the facet type is not counted: =Whale would have to be looked for in 9 summaries")
+    with pytest.raises(QueryRefused):
+        index.search(parse("=Whale"), facets=("type",))
+
+
+def test_equal_urls_are_in_order_of_oid(index: BrokerIndex, summary: Make) -> None:
+    """Summaries of one URL, of several Gatherers, are in order of OID on every page."""
+    oids = [f"{at:064x}" for at in (5, 3, 8, 1, 7, 2)]
+    for at in range(0, 6, 2):
+        index.apply([summary("http://a/", oid=oid) for oid in oids[at : at + 2]], {})
+    for sort in ("url", "newest", "relevance"):
+        found = [hit.oid for at in range(6) for hit in index.search(Every(), 1, at, sort=sort).hits]
+        assert found == sorted(oids)
+
+
 def test_copies_are_counted_as_they_are_listed(index: BrokerIndex, summary: Make) -> None:
     """Facets leave out copies as the search does."""
     index.apply([summary("http://a/"), summary("http://b/", copy_of="x")], {})
@@ -97,7 +135,15 @@ def test_copies_are_counted_as_they_are_listed(index: BrokerIndex, summary: Make
 
 @pytest.mark.parametrize(
     "query",
-    ["whale", "white whale ship", "title:whale OR ship", '"white whale" type:Text', "whale (ship OR (white squid))", "wha* ship"],
+    [
+        "whale",
+        "white whale ship",
+        "title:whale OR ship",
+        '"white whale" type:Text',
+        "whale (ship OR (white squid))",
+        "wha* ship",
+        "=whale ship",
+    ],
 )
 def test_parts_add_up_to_the_score(index: BrokerIndex, summary: Make, query: str) -> None:
     """The parts of an explanation add up to the score of each hit."""
@@ -118,7 +164,7 @@ def test_completion(index: BrokerIndex, summary: Make) -> None:
     index.apply([summary("http://b/", keywords="whalebone, 1851"), summary("http://c/", title="whalebone", copy_of="x")], {})
     assert list(index.complete("WH")) == [("whale", 3), ("whitman", 3), ("whalebone", 1)]
     assert list(index.complete("wha", 1)) == [("whale", 3)]
-    assert [list(index.complete(text)) for text in ("", " ", "x", ".*", "18")] == [[]] * 5
+    assert [list(index.complete(text)) for text in ("", " ", "x", ".*", "18", '"', "a@", "w<", "w" * 2_000)] == [[]] * 9
 
 
 def test_frequencies(index: BrokerIndex, summary: Make) -> None:
