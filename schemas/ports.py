@@ -187,6 +187,11 @@ class BrokerIndex(Protocol):
         """Return the parts of the scores of some hits, by OID; those of a hit add up to its score by relevance."""
         ...
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages that the index was made for."""
+        ...
+
     def record(self, oid: str) -> Summary | None:
         """Return the summary with an OID as the Broker has it, None if there is none."""
         ...

@@ -175,7 +175,7 @@ class _Compiler:
             case Word(text, attribute):
                 return self._word(text, known(attribute))
             case Phrase(text, attribute):
-                return _phrase(text, known(attribute))
+                return self._word(text, known(attribute)) if signed_name(text) else _phrase(text, known(attribute))
             case Verbatim(text, attribute):
                 return _verbatim(text, known(attribute))
             case Whole(text, attribute):

@@ -23,6 +23,8 @@ from schemas.query import WHOLE, Fuzzy, Inside, Near, Phrase, Query, Regex, Site
 MAX_ERRORS = 3
 MAX_DISTANCE = 1_000
 """Maximum number of other words between those of Near."""
+MAX_NEAR = 20
+"""Maximum number of words of Near."""
 DISTANCE = 10
 """Number of words between those of `white NEAR whale`."""
 
@@ -179,6 +181,8 @@ def read_near(found: tuple[str, ...], distance: str, name: str, at: int) -> Near
         raise QueryError("the greatest number of words between is missing", at, f'{shown}"~{DISTANCE}')
     if int(distance[:9]) > MAX_DISTANCE:
         raise QueryError(f"at most {MAX_DISTANCE:,} words can be between", at, f'{shown}"~{MAX_DISTANCE}')
+    if len(found) > MAX_NEAR:
+        raise QueryError(f"at most {MAX_NEAR} words can be near each other", at)
     if len(found) < 2:
         raise QueryError("nearness needs at least two words", at, f'{shown}"' if found else "")
     if known(name) in WHOLE:

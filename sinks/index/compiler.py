@@ -58,7 +58,6 @@ from sinks.index.document import (
     mark,
     term,
 )
-from sinks.index.errors import QueryRefused
 from sinks.index.options import Options
 
 MANY = 40
@@ -187,6 +186,8 @@ class Compiler(ABC, Generic[Engine]):
                 return self.whole(known(attribute), text)
             case Word(text, attribute):
                 return self._word(text, known(attribute))
+            case Phrase(text, attribute) if signed_name(text):
+                return self._word(text, known(attribute))
             case Phrase(text, attribute):
                 return self._phrase(words(text), known(attribute))
             case Verbatim(text, attribute):
@@ -288,7 +289,7 @@ class Compiler(ABC, Generic[Engine]):
             return self.worded(name, lambda field, before: self._expressed(field, before, written, absent=absent))
         runs = [word for text in expression.required() for word in words(text)]
         if not runs:
-            raise QueryRefused(f"/{expression.text}/ has no two letters in a row that each match must have: it is too wide")
+            return self.wide(query, self.condition("has", term(name)) if name else self.every())
         return self.wide(query, self.all([self._with_letters(run, name) for run in runs]))
 
     def _expressed(self, field: str, before: str, written: str, *, absent: bool) -> Engine:

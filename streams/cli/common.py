@@ -148,8 +148,8 @@ def terminal_safe(data: bytes) -> bytes:
 
 
 def note(text: str) -> None:
-    """Write one line to standard error."""
-    typer.echo(f"harvest: {text}", err=True)
+    """Write one line to standard error, without what a terminal would obey: it may name what others have written."""
+    typer.echo("\n".join(map(printable, f"harvest: {text}".split("\n"))), err=True)
 
 
 def counted(count: int, one: str, several: str = "") -> str:

@@ -42,6 +42,10 @@ def _asked(found: Settings, broker: str, ask: Callable[[BrokerIndex], Answer]) -
 
     index = open_index(found, broker)
     try:
+        asked = found.search.languages
+        if index.languages != asked:
+            wanted, made = (", ".join(each) or "none" for each in (asked, index.languages))
+            note(f"the index was made for the languages {made}, not {wanted} ({rebuild_command(broker)} makes it anew)")
         return ask(index)
     finally:
         index.close()

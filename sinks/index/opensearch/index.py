@@ -197,6 +197,11 @@ class OpenSearchIndex:
         """Return the number of matches, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return self._reader().count(query)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages that the index was made for."""
+        return self._analyzer.languages
+
     def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
         """Return the parts of scores: see `BrokerIndex.explain`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return self._reader().explain(query, oids)

@@ -98,7 +98,7 @@ class Node:
         try:
             said = self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
         # The client looks for an error's reason in any JSON that comes with it.
-        except (SerializationError, AttributeError) as error:
+        except (SerializationError, AttributeError, RecursionError) as error:
             raise self._strange() from error
         if not isinstance(said, dict):
             raise self._strange()
@@ -197,4 +197,5 @@ def _reason(error: TransportError) -> str:
     first = causes[0] if isinstance(causes, list) and causes else told
     words = first.get("reason") if isinstance(first, dict) else first
     failed = told.get("caused_by") if isinstance(told, dict) and not words else None
-    return " ".join(str(words or failed or error.error).split())[:REASON]
+    reason = " ".join(str(words or failed or error.error).split())[:REASON]
+    return "".join(char if char.isprintable() else " " for char in reason)

@@ -194,6 +194,11 @@ class TantivyIndex:
         with reading(self.path):
             return self._reader().count(query)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages that the index was made for."""
+        return self._analyzer.languages
+
     def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
         """Return the parts of the scores of some hits: see `BrokerIndex.explain`. Raises IndexDamaged, QueryRefused."""
         with reading(self.path):

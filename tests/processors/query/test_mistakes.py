@@ -108,6 +108,7 @@ MISTAKES: list[tuple[str, str, int]] = [
     ('=="Herman Melville"', 'the name of an attribute before it (did you mean ="Herman Melville"?)', 0),
     ('author:==""', "the value is missing after ==", 9),
     ('author:==" "', "the value is missing after ==", 9),
+    ("a NEAR " * 20 + "a", "at most 20 words can be near each other", 0),
     ("author:== Melville", "the value is missing after ==", 9),
     ('type:=="HTML"', "compared whole, without =", 5),
     ("site:http://example.org/x", "(did you mean site:example.org?)", 5),

@@ -32,7 +32,7 @@ TEXT: dict[str, Any] = {
         "harpoonr~3", "/wh[ai]les?/", "title:/white +whale/", "/^the white/", "=Whale", 'title:="White Whale"', "pages:100..200",
         "pages:>134", "file-size:>2M", "date:2024-01..2024-06", "before:2024-03-06", "after:2023", "site:example.org", "in:docs",
         "in:http://www.example.org/docs/bundle.zip", "white NEAR/1 whale", '"ship harpooneers"~9', "ship sails wrecked",
-        "remark:wall",
+        "remark:wall", '"C++"', "/^t/ whale",
     ],
 )  # fmt: skip
 def test_summary_is_found(index: BrokerIndex, summary: Make, query: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from processors.query import matches
 from processors.query.facets import columns, refined, without
+from processors.query.forms import DEFAULT_LANGUAGES
 from processors.query.words import searchable_values, words
 from schemas.ports import FacetValue, Hit, Page, Part, Refused, Sort
 from schemas.query import And, Query, Word
@@ -67,6 +68,10 @@ class IndexDouble:
         parts = query.parts if isinstance(query, And) else (query,)
         named = [part.text for part in parts if isinstance(part, Word)]
         return {oid: [Part(text, SCORE / len(named)) for text in named] for oid in oids}
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return DEFAULT_LANGUAGES
 
     def record(self, oid: str) -> Summary | None:
         return self.summaries.get(oid)
