@@ -192,8 +192,8 @@ class BrokerIndex(Protocol):
         """Languages that the index was made for."""
         ...
 
-    def record(self, oid: str) -> Summary | None:
-        """Return the summary with an OID as the Broker has it, None if there is none."""
+    def record(self, oid: str) -> Summary | Removed | None:
+        """Return the newest record with an OID as the Broker has it; None if there is none, or if a removal was not stored."""
         ...
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:

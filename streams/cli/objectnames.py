@@ -57,15 +57,24 @@ def gatherer_of(found: Settings) -> str:
 def indexed(found: Settings, index: BrokerIndex, what: str) -> Summary:
     """Return the summary that an argument means, of this Gatherer, or else of any with that URL. Raises Failure."""
     from schemas.query import Word
+    from schemas.records import Removed, Summary
 
     for oid in oids_of(what, gatherer_of(found)):
-        if (summary := index.record(oid)) is not None:
-            return summary
+        match index.record(oid):
+            case Summary() as summary:
+                return summary
+            case Removed():
+                raise removed(what)
     for url in urls_of(what) if not OID.fullmatch(what) else ():
         for hit in index.search(Word(url, "url"), copies=True).hits:
-            if hit.url == url and (summary := index.record(hit.oid)) is not None:
-                return summary
+            if hit.url == url and isinstance(other := index.record(hit.oid), Summary):
+                return other
     raise no_summary(what)
+
+
+def removed(what: str) -> Failure:
+    """Return the error for a summary that was removed."""
+    return Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
 
 
 def no_summary(what: str) -> Failure:

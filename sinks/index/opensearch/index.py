@@ -230,12 +230,7 @@ class OpenSearchIndex:
                     found[record.oid] = record
         return found
 
-    def record(self, oid: str) -> Summary | None:
-        """Return the summary with an OID, None if there is none. Raises IndexUnreachable, IndexMissing, IndexDamaged."""
-        found = self.applied(oid)
-        return found if isinstance(found, Summary) else None
-
-    def applied(self, oid: str) -> Summary | Removed | None:
+    def record(self, oid: str) -> Summary | Removed | None:
         """Return the last record applied for an OID, or None. Raises IndexUnreachable, IndexMissing, IndexDamaged."""
         return self._records([oid]).get(oid)
 

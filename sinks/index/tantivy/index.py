@@ -27,7 +27,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.compiled import Records
 from sinks.index.document import REMEMBERED, SWEEP, key
-from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated
+from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing, IndexOutdated, QueryRefused
 from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
 from sinks.index.options import Options
 from sinks.index.tantivy.folder import failed, open_folder, reading, share, version, viewed
@@ -204,10 +204,11 @@ class TantivyIndex:
         with reading(self.path):
             return self._reader().explain(query, oids)
 
-    def record(self, oid: str) -> Summary | None:
-        """Return the summary with an OID, None if there is none. Raises IndexDamaged; QueryRefused if the records are not here."""
-        with reading(self.path):
-            return self._reader().records([oid]).get(oid)
+    def record(self, oid: str) -> Summary | Removed | None:
+        """Return the newest record with an OID: see `BrokerIndex.record`. Raises QueryRefused if the records are not here."""
+        if self._records is None:
+            raise QueryRefused("the records of this index are not here")
+        return self._records([oid]).get(oid)
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`. Raises IndexDamaged."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import BrokerName, Config, Data, Failure, Json, printable, put, reading, settings, write_bytes
+from streams.cli.common import BrokerName, Config, Data, Json, put, reading, settings, write_bytes
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def show(
 
 def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
     """Return the Broker's version of a summary from the rows of a data folder: they know what was removed. Raises Failure."""
-    from streams.cli.objectnames import no_summary, oids_of
+    from streams.cli.objectnames import no_summary, oids_of, removed
     from streams.operations.registered import entry, summary_of
     from streams.store.data_folder import gatherer as stored
 
@@ -54,5 +54,5 @@ def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
         if found is not None and (summary := summary_of(found)) is not None:
             return summary
         if found is not None:
-            raise Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
+            raise removed(what)
     raise no_summary(what)

@@ -203,7 +203,7 @@ def test_closed_index_fails_until_opened(
             index.offsets,
             index.refresh,
             lambda: index.search(Every()),
-            lambda: index.applied("0"),
+            lambda: index.record("0"),
         ]
         for ask in tries:
             with pytest.raises(IndexUnreachable, match="closed"):
@@ -383,5 +383,5 @@ def test_record_is_returned_as_applied(open_index: Callable[..., OpenSearchIndex
     second = removed("http://b/", published=3)
     with closing(open_index()) as index:
         index.apply([first, second], {})
-        assert [index.applied(one.oid) for one in (first, second)] == [first, second]
-        assert index.applied("0" * 64) is None
+        assert [index.record(one.oid) for one in (first, second)] == [first, second]
+        assert index.record("0" * 64) is None

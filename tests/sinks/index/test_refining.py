@@ -176,11 +176,12 @@ def test_frequencies(index: BrokerIndex, summary: Make) -> None:
 
 
 def test_record_is_the_summary(index: BrokerIndex, summary: Make, removed: Callable[..., Any]) -> None:
-    """The record of an OID is the newest summary, and none if it was removed."""
+    """The record of an OID is its newest summary, or its removal."""
     one, other = summary("http://a/", title="whale"), summary("http://b/")
     index.apply([one, other], {})
-    index.apply([removed("http://b/", published=2)], {})
-    assert [index.record(oid) for oid in (one.oid, other.oid, "0" * 64)] == [one, None, None]
+    removal = removed("http://b/", published=2)
+    index.apply([removal], {})
+    assert [index.record(oid) for oid in (one.oid, other.oid, "0" * 64)] == [one, removal, None]
 
 
 def test_fresh_and_linked_hits_come_first(index: BrokerIndex, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:

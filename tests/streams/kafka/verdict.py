@@ -65,7 +65,7 @@ def indexed(url: str, alias: str, broker: Mapping[str, Summary]) -> None:
         index.refresh()
         oids = list(index.scroll(Every()))
         assert oids == sorted(one.oid for one in broker.values())
-        records = [index.applied(oid) for oid in oids]
+        records = [index.record(oid) for oid in oids]
         same("index", {one.url: one for one in records if isinstance(one, Summary)}, broker)
         hits = index.search(Every(), WHOLE, copies=True).hits
         same("hits", {h.url: (h.copies, h.copies_count) for h in hits}, {u: (s.copies, s.copies_count) for u, s in broker.items()})
