@@ -1,0 +1,1 @@
+"""The gateway: the pages that people search on, and the API."""

@@ -1,0 +1,37 @@
+"""Options of the gateway; the command line makes them from the settings `serve.*`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class GatewayOptions(NamedTuple):
+    """Options of one gateway. Times are seconds."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = 8380
+    """Port to listen on; 0: the system chooses one."""
+    token: str = ""
+    """Secret that every client has to present; empty: none."""
+    hosts: tuple[str, ...] = ()
+    """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
+    root_path: str = ""
+    """Path under which a proxy publishes the gateway, such as `/search`."""
+    templates: Path | None = None
+    """Folder with templates that replace those of the same name."""
+    objects: bool = False
+    """Whether the bytes of objects are served."""
+    rate: float = 20.0
+    """Requests a second of each client, over some seconds; 0: no limit."""
+    searches: int = 2
+    """Searches at once."""
+    queue: int = 64
+    """Searches that wait for their turn; further ones are refused with 503."""
+    timeout: float = 10.0
+    """Time that a search may wait for its turn, and for an answer of OpenSearch."""
+    budget: int = 400
+    """Cost of a query (`processors.query.cost`) above which it is refused."""
+    languages: tuple[str, ...] = ("en",)
+    """Languages whose words are searched in all their forms."""
