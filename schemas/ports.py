@@ -112,6 +112,8 @@ class Hit(NamedTuple):
     """Plain text of at most 300 characters; matched words are enclosed in U+0002 and U+0003."""
     copies: tuple[str, ...] = ()
     copies_count: int = 0
+    date: int | None = None
+    """The document's own date in seconds since the epoch."""
 
 
 class FacetValue(NamedTuple):
@@ -187,6 +189,10 @@ class BrokerIndex(Protocol):
         """Return the parts of the scores of some hits, by OID; those of a hit add up to its score by relevance."""
         ...
 
+    def plan(self, query: Query) -> str:
+        """Return the engine's own query for a query, as text for people. Raises QueryRefused."""
+        ...
+
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages that the index was made for."""
@@ -194,6 +200,10 @@ class BrokerIndex(Protocol):
 
     def record(self, oid: str) -> Summary | Removed | None:
         """Return the newest record with an OID as the Broker has it; None if there is none, or if a removal was not stored."""
+        ...
+
+    def records(self, oids: Sequence[str]) -> Mapping[str, Summary]:
+        """Return the summaries with some OIDs, copies included, without those that were removed."""
         ...
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:

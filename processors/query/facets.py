@@ -87,15 +87,21 @@ def without(query: Query, facet: str) -> Query:
 
 def refined(query: Query, facet: str, value: str) -> Query:
     """Return a query with a value of a facet chosen, in place of others of this facet. Raises ValueError."""
-    made, rest = choice(facet, value), without(query, facet)
-    match rest:
+    return narrowed(without(query, facet), choice(facet, value))
+
+
+def narrowed(query: Query, *conditions: Query) -> Query:
+    """Return a query that also asks for some conditions."""
+    if not conditions:
+        return query
+    match query:
         case Every():
-            return made
+            return And(conditions) if len(conditions) > 1 else conditions[0]
         case Most(parts):
-            return Most((*parts, made))
+            return Most((*parts, *conditions))
         case And(parts):
-            return And((*parts, made))
-    return And((rest, made))
+            return And((*parts, *conditions))
+    return And((query, *conditions))
 
 
 def _parts(query: Query) -> tuple[Query, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from processors.query.mistakes import LimitError, QueryError
-from schemas.query import Fuzzy, Near, Query, Regex, Verbatim, Wildcard
+from schemas.query import Fuzzy, Near, Not, Query, Regex, Verbatim, Wildcard
 
 MAX_LENGTH = 4_000
 """Maximum length of a query in characters."""
@@ -15,6 +17,27 @@ MAX_PATTERNS = 20
 """Maximum number of terms that are compared with each word or place of a text."""
 
 PATTERNS = (Wildcard, Fuzzy, Regex, Verbatim, Near)
+
+COSTS: Mapping[int, int] = {1: 5, 2: 15, 3: 60}
+"""Cost of a word with so many errors, beside that of a plain word, which is 1."""
+PATTERN_COST = 10
+"""Cost of a term that is compared with many words of an index, or with texts; twice as much if it may begin with any letter."""
+
+
+def cost(query: Query) -> int:
+    """Return roughly how many plain words a query costs an engine as much as."""
+    if parts := getattr(query, "parts", ()) or ((query.part,) if isinstance(query, Not) else ()):
+        return sum(map(cost, parts))
+    match query:
+        case Fuzzy(_, errors):
+            return COSTS.get(errors, PATTERN_COST)
+        case Wildcard(text):
+            return PATTERN_COST * (1 + text.startswith(("*", "?")))
+        case Regex():
+            return 2 * PATTERN_COST
+        case Verbatim() | Near():
+            return PATTERN_COST
+    return 1
 
 
 def check_length(text: str) -> None:

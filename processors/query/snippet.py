@@ -12,7 +12,7 @@ Laws:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -124,6 +124,25 @@ def snippet(candidates: Sequence[str], wanted: Terms) -> str:
         if value > best:
             best, shown = value, _cut(text, start, marks)
     return shown
+
+
+def marked(text: str, wanted: Terms) -> str:
+    """Return a whole text for display, its terms marked."""
+    shown = plain(text)
+    pieces, at = [""], 0
+    for mark in _marks(shown, wanted.runs_of(shown)):
+        pieces += [shown[at : mark.start], OPEN, shown[mark.start : mark.end], CLOSE]
+        at = mark.end
+    return "".join([*pieces, shown[at:]])
+
+
+def matched(values: Mapping[str, Sequence[str]], wanted: Terms, limit: int) -> list[tuple[str, str]]:
+    """Return up to `limit` attributes with a term in them, and the snippet of each; `values`: as `searchable_values` returns."""
+    found: list[tuple[str, str]] = []
+    for name, texts in values.items():
+        if len(found) < limit and OPEN in (shown := snippet([text[:LONG] for text in texts], wanted)):
+            found.append((name, shown))
+    return found
 
 
 def _part(text: str, wanted: Runs) -> str:

@@ -76,7 +76,7 @@ class Rejection(NamedTuple):
     """Number of rejected records with a reason, and an example."""
 
     reason: str
-    count: int
+    total: int
     url: str
 
 

@@ -232,7 +232,7 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
 def hit(score: float, kept: StoredHit, wanted: Terms) -> Hit:
     """Return a hit with a snippet that marks the `wanted` terms."""
     text = snippet(kept.text, wanted)
-    return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count)
+    return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count, kept.date)
 
 
 def scores(query: Query) -> bool:

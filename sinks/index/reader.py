@@ -97,6 +97,10 @@ class Reader(ABC, Generic[Engine]):
         """Return the most frequent values of some facets among the matches, with exact numbers."""
 
     @abstractmethod
+    def described(self, engine: Engine) -> str:
+        """Return a query of the engine as text for people."""
+
+    @abstractmethod
     def suggestions(self, beginning: str, limit: int) -> Sequence[tuple[str, int]]:
         """Return the most frequent of the words of `sinks.index.document.suggestions` that begin so, with their numbers."""
 
@@ -214,6 +218,12 @@ class Reader(ABC, Generic[Engine]):
                 added = (Part(FRESHNESS, one.freshness), Part(LINKS, one.links))
                 parts[oid_of(scored[one.place][1].oid)] += [part for part in added if part.score]
         return parts
+
+    def plan(self, query: Query) -> str:
+        """Return the engine's own query, and what it leaves to the predicate, as text for people. Raises QueryRefused."""
+        engine, inexact = self.compiled(query, copies=False)
+        left = "" if inexact is None else f"\nchecked with the summaries themselves: {unparse(inexact)}"
+        return self.described(engine) + left
 
     def complete(self, beginning: str, limit: int) -> list[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`."""

@@ -31,6 +31,10 @@ TIME = 3_600
 """Maximum seconds for the index."""
 
 
+class CrashError(BenchError):
+    """Glimpse was ended by a signal: some queries corrupt its memory."""
+
+
 class Answer(NamedTuple):
     """Seconds and number of hits of a query."""
 
@@ -77,6 +81,8 @@ class Glimpse:
 
     def _run(self, command: Sequence[str | Path]) -> bytes:
         done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=TIME)
+        if done.returncode < 0:
+            raise CrashError(f"{command[0]}: ended by signal {-done.returncode}")
         if done.returncode > 1 or (done.stderr and done.returncode):
             raise BenchError(f"{command[0]}: {done.stderr.decode(errors='replace').strip()[-500:]}")
         return done.stdout
@@ -87,7 +93,7 @@ class Glimpse:
         return Answer(time.perf_counter() - started, said.count(b"\n"))
 
     def search(self, query: str) -> Answer:
-        """List the files that match a query of whole words, without case; start-up is subtracted."""
+        """List the files that match a query of whole words, without case; start-up is subtracted. Raises CrashError."""
         found = self._timed([self._program, "-H", self._index, "-y", "-i", "-w", "-W", "-l", query])
         return found._replace(seconds=max(found.seconds - self.start, 1e-6))
 

@@ -264,15 +264,22 @@ def against_glimpse(
     name: str, index: BrokerIndex, theirs: glimpse.Glimpse, asked: Sequence[tuple[str, str]], rounds: int, goal: Goal | None
 ) -> Iterator[Figure]:
     """Measure queries, each written for Harvest and for glimpse. Raises BenchError."""
-    ours, found, hits, theirs_hits = [], [], 0, 0
+    ours, found, hits, theirs_hits, crashes = [], [], 0, 0, 0
     for written, pattern in asked:
         query = parse(written)
-        answers = [theirs.search(pattern) for _ in range(rounds)]
+        try:
+            answers = [theirs.search(pattern) for _ in range(rounds)]
+        except glimpse.CrashError:
+            crashes += 1
+            continue
         found.append(min(answer.seconds for answer in answers) * 1_000)
         ours += milliseconds(partial(index.search, query, PAGE), rounds=rounds)
         hits, theirs_hits = hits + index.count(query), theirs_hits + answers[0].hits
+    if not found:
+        raise BenchError(f"glimpse was ended by each of {len(asked)} queries")
     how = f"glimpse {median(found):,.1f} ms, start-up of {theirs.start * 1_000:.1f} ms subtracted"
-    yield Figure("query, glimpse", name, median(ours), "ms", f"{how}; {len(asked)} queries, {hits:,} hits, glimpse {theirs_hits:,}")
+    how += f"; {len(asked)} queries, {crashes} of which end glimpse and are left out; {hits:,} hits, glimpse {theirs_hits:,}"
+    yield Figure("query, glimpse", name, median(ours), "ms", how)
     yield Figure("query, glimpse", f"{name} to glimpse", median(ours) / median(found), "ratio", "of medians", goal)
 
 

@@ -197,6 +197,10 @@ class OpenSearchIndex:
         """Return the number of matches, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return self._reader().count(query)
 
+    def plan(self, query: Query) -> str:
+        """Return the engine's own query: see `BrokerIndex.plan`. Raises QueryRefused."""
+        return self._reader().plan(query)
+
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages that the index was made for."""
@@ -205,6 +209,10 @@ class OpenSearchIndex:
     def explain(self, query: Query, oids: Sequence[str]) -> Mapping[str, Sequence[Part]]:
         """Return the parts of scores: see `BrokerIndex.explain`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return self._reader().explain(query, oids)
+
+    def records(self, oids: Sequence[str]) -> Mapping[str, Summary]:
+        """Return the summaries with some OIDs: see `BrokerIndex.records`. Raises QueryRefused if they are not here."""
+        return self._reader().records(oids)
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`. Raises IndexUnreachable, IndexMissing."""

@@ -10,6 +10,7 @@ Laws:
 # ruff: noqa: D102 - the base class documents its primitives
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,9 @@ class OpenSearchReader(Reader[Engine]):
     def compiled(self, query: Query, *, copies: bool) -> Compiled[Engine]:
         engine, inexact = self.compiler().compiled(query)
         return Compiled(shown(engine, copies=copies), inexact)
+
+    def described(self, engine: Engine) -> str:
+        return json.dumps(engine, indent=2, ensure_ascii=False)
 
     def among(self, engine: Engine, oids: Sequence[str]) -> Engine:
         return {"bool": {"must": [engine], "filter": [{"ids": {"values": list(map(identifier, oids))}}]}}

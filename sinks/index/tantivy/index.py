@@ -194,6 +194,11 @@ class TantivyIndex:
         with reading(self.path):
             return self._reader().count(query)
 
+    def plan(self, query: Query) -> str:
+        """Return the engine's own query: see `BrokerIndex.plan`. Raises IndexDamaged, QueryRefused."""
+        with reading(self.path):
+            return self._reader().plan(query)
+
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages that the index was made for."""
@@ -209,6 +214,11 @@ class TantivyIndex:
         if self._records is None:
             raise QueryRefused("the records of this index are not here")
         return self._records([oid]).get(oid)
+
+    def records(self, oids: Sequence[str]) -> Mapping[str, Summary]:
+        """Return the summaries with some OIDs: see `BrokerIndex.records`. Raises QueryRefused if they are not here."""
+        with reading(self.path):
+            return self._reader().records(oids)
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
         """Return words that begin so: see `BrokerIndex.complete`. Raises IndexDamaged."""

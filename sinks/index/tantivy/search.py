@@ -65,6 +65,9 @@ class TantivyReader(Reader[Engine]):
     def _but(self, engine: Engine, denied: Engine) -> Engine:
         return Engine.boolean_query([(Occur.Must, engine), (Occur.MustNot, denied)])
 
+    def described(self, engine: Engine) -> str:
+        return repr(engine)
+
     def among(self, engine: Engine, oids: Sequence[str]) -> Engine:
         return Engine.boolean_query([(Occur.Must, engine), (Occur.Must, self.compiler().keyed(oids))])
 

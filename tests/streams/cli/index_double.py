@@ -73,8 +73,14 @@ class IndexDouble:
     def languages(self) -> tuple[str, ...]:
         return DEFAULT_LANGUAGES
 
+    def plan(self, query: Query) -> str:
+        return repr(query)
+
     def record(self, oid: str) -> Summary | None:
         return self.summaries.get(oid)
+
+    def records(self, oids: Sequence[str]) -> Mapping[str, Summary]:
+        return {oid: self.summaries[oid] for oid in oids if oid in self.summaries}
 
     def complete(self, beginning: str, limit: int = 10) -> Sequence[tuple[str, int]]:
         found = Counter(
