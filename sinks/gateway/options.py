@@ -19,6 +19,8 @@ class GatewayOptions(NamedTuple):
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = ""
     """Path under which a proxy publishes the gateway, such as `/search`."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed; `*`: any."""
     templates: Path | None = None
     """Folder with templates that replace those of the same name."""
     objects: bool = False
@@ -32,6 +34,6 @@ class GatewayOptions(NamedTuple):
     timeout: float = 10.0
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = 400
-    """Cost of a query (`processors.query.cost`) above which it is refused."""
+    """Cost of a query (`processors.query.limits.cost`) above which it is refused."""
     languages: tuple[str, ...] = ("en",)
     """Languages whose words are searched in all their forms."""

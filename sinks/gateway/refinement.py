@@ -52,6 +52,14 @@ def asked(state: State, like: Query | None = None) -> Asked:
     return Asked(tree, typed, mistake, tuple(left_out))
 
 
+def check(state: State, found: Asked) -> None:
+    """Raise QueryError for any mistake of a state, whose query was found."""
+    if state.text.strip():
+        parse(state.text)
+    if found.left_out:
+        raise QueryError(found.left_out[0], 0)
+
+
 def _mistake(text: str) -> Mistake | None:
     try:
         parse(text)

@@ -1,16 +1,140 @@
-"""The gateway's server process: runs the application with uvicorn until it is stopped."""
+"""The gateway's server: runs the application with uvicorn until it is stopped.
+
+uvicorn has no time limit for a request that never ends, and one for idle connections alone; here a request has to be complete
+within PATIENCE seconds, and one client has a limited number of connections, so that slow clients cannot take those of others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+import signal
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import h11
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sinks.gateway.app import application
+from sinks.gateway.guard import client_key
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 
+PATIENCE = 15.0
+"""Seconds in which a request has to arrive."""
+IDLE = 15
+"""Seconds after which a connection without a request is closed."""
+GRACE = 10
+"""Seconds that requests in progress have at the end."""
+CONNECTIONS = 128
+"""Connections of one client at once."""
+ALL_CONNECTIONS = 2_000
+MAX_HEAD = 32_768
+"""Maximum length of a request's head in bytes."""
+
+
+class Protocol(H11Protocol):
+    """HTTP/1.1 with a time limit for a request, and a limited number of connections for each client."""
+
+    clients: Counter[str] = Counter()  # noqa: RUF012 - shared by all connections of the process
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, or close it if the client has too many."""
+        super().connection_made(transport)
+        self._key = client_key(self.client[0]) if self.client else ""
+        self.clients[self._key] += 1
+        self._late = self.loop.call_later(PATIENCE, self._expire)
+        if self.clients[self._key] > CONNECTIONS:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        super().connection_lost(exc)
+        self._late.cancel()
+        self.clients[self._key] -= 1
+        if self.clients[self._key] <= 0:
+            del self.clients[self._key]
+
+    def handle_events(self) -> None:
+        """Handle what has arrived; the time limit begins again with each complete request."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._late.cancel()
+            self._late = self.loop.call_later(PATIENCE, self._expire)
+
+    def _expire(self) -> None:
+        """Close a connection whose request is not complete; one that is being answered is left alone."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if answering and self.conn.their_state is not h11.SEND_BODY:
+            self._late = self.loop.call_later(PATIENCE, self._expire)
+        else:
+            self.transport.abort()
+
+
+class _Gateway(Server):
+    """Server that reports when it answers, and ends in order at the first signal and at once at the second."""
+
+    def __init__(self, config: Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if not self.should_exit:
+            self._started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle the signals during the block; uvicorn would raise them once more at its end."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.force_exit, self.should_exit = self.should_exit, True
+
 
 def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection, started: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM: then requests in progress are completed. Raises OSError if the address is not available.
+    """Serve until SIGINT or SIGTERM; then requests in progress are completed. Raises OSError if the address is not available.
 
-    `started` is called once with the URL of the search page, when requests are answered.
+    `started` is called once with the URL of the search page, when requests are answered. Called in the main thread.
     """
-    raise NotImplementedError
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=512)
+    with listener:
+        port = listener.getsockname()[1]
+        logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.ERROR)
+        config = Config(
+            application(options, open_index, collection),
+            http=Protocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=IDLE,
+            timeout_graceful_shutdown=GRACE,
+            limit_concurrency=ALL_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEAD,
+            proxy_headers=bool(options.proxies),
+            forwarded_allow_ips=list(options.proxies),
+        )
+        server = _Gateway(config, lambda: started(f"http://{url_host(options.host)}:{port}{options.root_path}/"))
+        asyncio.run(server.serve([listener]))
+
+
+def url_host(host: str) -> str:
+    """Return the name by which a browser of this machine reaches an address."""
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104 - every address, this machine's among them
+        return "localhost"
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 from processors.essence.selection import PROFILES, RULES
 from processors.identity import oid
+from processors.query.language import table as language
 from streams.cli.app import app
 from streams.config import settings
 from streams.telemetry.metrics import table as metrics
@@ -146,6 +147,7 @@ def _listing() -> Iterator[str]:
 OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"flow": flow},
     "processors/essence/README.md": {"rules": rules},
+    "processors/query/README.md": {"language": language},
     "schemas/README.md": {"topics": topics},
     "streams/cli/README.md": {"commands": commands},
     "streams/config/README.md": {"settings": options},

@@ -1,0 +1,219 @@
+"""Answers of an index to a state of the search page: hits for display, facets, proposals. All of it is called in threads.
+
+Laws:
+- A query is asked only within its budget: an engine cannot be interrupted.
+- Text of summaries is returned without controls and marks of direction; matches are between U+0002 and U+0003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from processors.identity import readable, split_url
+from processors.query import QueryError, unparse
+from processors.query.facets import FACETS
+from processors.query.forms import Analyzer
+from processors.query.limits import cost
+from processors.query.similar import similar
+from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
+from processors.query.spelling import corrected
+from processors.query.words import searchable_values
+from schemas.ports import BrokerIndex, FacetValue, Hit, Part
+from schemas.query import And, Every, Most, Not, Or, Query
+from schemas.records import Summary
+from sinks.gateway.refinement import Asked, asked, check
+from sinks.gateway.state import State
+from sinks.index.errors import QueryRefused
+
+FEW = 3
+"""Number of matches below which another spelling is looked for; always where most of the words are enough."""
+MAX_PARTS = 20
+"""Maximum number of parts of a query that are counted one by one."""
+MAX_ATTRIBUTES = 3
+"""Maximum number of attributes that are shown for a hit whose title and text do not show why it is one."""
+NOT_SHOWN = frozenset(("title", "full-text", "partial-text", "description", "abstract", "terms"))
+"""Attributes that the title and the snippet of a hit show."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ShownHit(NamedTuple):
+    """A hit for display."""
+
+    oid: str
+    url: str
+    place: str
+    """The URL for people: percent-decoded, without controls."""
+    container: str
+    """URL of the folder or archive that it lies in; empty if there is none."""
+    title: str
+    """With marks; empty if the summary has none."""
+    type: str
+    date: str
+    """The document's own day, such as 2024-03-05; empty if it states none."""
+    score: float
+    snippet: str
+    """With marks."""
+    attributes: Sequence[tuple[str, str]]
+    """Names and snippets of the attributes that matched, where neither title nor snippet shows a match."""
+    copies: Sequence[tuple[str, str]]
+    """URL and readable URL of copies."""
+    copies_count: int
+    parts: Sequence[Part] = ()
+    """The parts of its score, if they were asked for."""
+
+
+class Answer(NamedTuple):
+    """Answer to a state."""
+
+    state: State
+    asked: Asked
+    hits: Sequence[ShownHit]
+    total: int
+    facets: Mapping[str, Sequence[FacetValue]]
+    left_out: Sequence[str]
+    """Messages about what is not looked for or not shown."""
+    spelling: str
+    """The query in another spelling; empty if there is none."""
+    by_itself: Sequence[tuple[str, int | None]]
+    """Parts of a query that finds nothing, and how many summaries each finds by itself; None: too many to check."""
+    plan: str = ""
+    """The engine's own query, if it was asked for."""
+
+
+class Wanted(NamedTuple):
+    """Parts of an answer that are wanted."""
+
+    hits: bool = True
+    facets: bool = True
+    expert: bool = False
+    strict: bool = False
+    """Whether a mistake in the query is an error."""
+
+
+ALL = Wanted()
+
+
+class NotFoundError(Exception):
+    """There is no such summary; the message says why."""
+
+
+class Searcher:
+    """Answers states from one index."""
+
+    def __init__(self, index: BrokerIndex, budget: int) -> None:
+        self._index = index
+        self._budget = budget
+
+    def answer(self, state: State, wanted: Wanted = ALL) -> Answer:
+        """Return the answer to a state. Raises QueryError, IndexDamaged, OSError, NotFoundError."""
+        found = self.asked(state, strict=wanted.strict)
+        size = state.size if wanted.hits and found.tree != Or(()) else 0
+        names = FACETS if wanted.facets else ()
+        page = self._index.search(found.tree, size, state.offset, state.copies, sort=state.sort, facets=names)
+        relevance = state.sort == "relevance"
+        parts = self._index.explain(found.tree, [hit.oid for hit in page.hits]) if wanted.expert and relevance else {}
+        shown = tuple(self._shown(page.hits, found, parts))
+        left_out = (*found.left_out, *page.left_out)
+        by_itself = self._by_itself(found.tree) if wanted.hits and not page.total else ()
+        spelling = self._spelling(found.typed, page.total) if wanted.hits else ""
+        plan = self._index.plan(found.tree) if wanted.expert else ""
+        return Answer(state, found, shown, page.total, page.facets, left_out, spelling, by_itself, plan)
+
+    def completed(self, beginning: str, limit: int) -> list[tuple[str, int]]:
+        """Return words that begin so, with the numbers of summaries that have them, the most frequent first."""
+        return list(self._index.complete(beginning, limit))
+
+    def asked(self, state: State, *, strict: bool = False) -> Asked:
+        """Return the query of a state. Raises QueryRefused above the budget, NotFoundError; with `strict`, QueryError."""
+        like = None
+        if state.like:
+            try:
+                analyzer = Analyzer(self._index.languages)
+                like = similar(self.summary(state.like), self._index.frequencies, self._index.count(Every()), analyzer)
+            except ValueError as error:
+                raise QueryRefused(str(error)) from None
+        found = asked(state, like)
+        if strict:
+            check(state, found)
+        if (price := cost(found.tree)) > self._budget:
+            raise QueryRefused(
+                f"this query would take too long: it costs {price:,} of at most {self._budget:,} (a plain word costs 1); "
+                "use fewer wildcards, errors and regular expressions"
+            )
+        return found
+
+    def summary(self, oid: str) -> Summary:
+        """Return a summary. Raises NotFoundError."""
+        match self._index.record(oid):
+            case Summary() as found:
+                return found
+            case None:
+                raise NotFoundError("there is no summary with this OID")
+        raise NotFoundError("the summary with this OID was removed")
+
+    def _shown(self, hits: Sequence[Hit], found: Asked, parts: Mapping[str, Sequence[Part]]) -> Iterator[ShownHit]:
+        wanted = terms(found.tree, Analyzer(self._index.languages))
+        titles = {hit.oid: marked(hit.title, wanted) for hit in hits}
+        unclear = [hit.oid for hit in hits if OPEN not in hit.snippet and OPEN not in titles[hit.oid]]
+        attributes = self._attributes(unclear, wanted)
+        for hit in hits:
+            copies = [(url, plain(readable(url))) for url in hit.copies]
+            yield ShownHit(
+                hit.oid, hit.url, plain(readable(hit.url)), container(hit.url), titles[hit.oid], plain(hit.type), day(hit.date),
+                hit.score, hit.snippet, attributes.get(hit.oid, ()), copies, hit.copies_count, parts.get(hit.oid, ()),
+            )  # fmt: skip
+
+    def _attributes(self, oids: Sequence[str], wanted: Terms) -> dict[str, list[tuple[str, str]]]:
+        """Return the attributes that matched of some summaries."""
+        if not oids or not (wanted.runs or wanted.forms or wanted.tests):
+            return {}
+        # An index alone, without the records, shows none.
+        with suppress(QueryError):
+            found = {oid: searchable_values(summary) for oid, summary in self._index.records(oids).items()}
+            others = {oid: {k: v for k, v in values.items() if k not in NOT_SHOWN} for oid, values in found.items()}
+            return {oid: matched(values, wanted, MAX_ATTRIBUTES) for oid, values in others.items()}
+        return {}
+
+    def _spelling(self, typed: Query, total: int) -> str:
+        if total >= FEW and not isinstance(typed, Most):
+            return ""
+        # The engine may refuse the corrected query: it is not worth an error then.
+        with suppress(QueryError):
+            if (other := corrected(typed, self._index)) is not None:
+                return unparse(other)
+        return ""
+
+    def _by_itself(self, tree: Query) -> Sequence[tuple[str, int | None]]:
+        if not isinstance(tree, And | Most):
+            return ()
+        parts = [part for part in dict.fromkeys(tree.parts) if not isinstance(part, Not)][:MAX_PARTS]
+        return [(unparse(part), self._count(part)) for part in parts] if len(parts) > 1 else ()
+
+    def _count(self, part: Query) -> int | None:
+        try:
+            return self._index.search(part, limit=0).total
+        except QueryError:
+            return None
+
+
+def day(seconds: int | None) -> str:
+    """Return the day of a moment in seconds since the epoch; empty for None, and for one outside the years 1 to 9999."""
+    if seconds is None:
+        return ""
+    try:
+        return (_EPOCH + timedelta(seconds=seconds)).date().isoformat()
+    except OverflowError:
+        return ""
+
+
+def container(url: str) -> str:
+    """Return the URL of the archive that a member lies in, or of the folder of an object; empty if there is none."""
+    object_url, path = split_url(url)
+    if path:
+        archive, nested, _ = path.rpartition("#")
+        return f"{object_url}#{archive}" if nested else object_url
+    head, slash, _ = object_url.rstrip("/").rpartition("/")
+    return f"{head}/" if slash and "://" in head and not head.endswith("://") else ""

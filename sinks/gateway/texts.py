@@ -1,0 +1,67 @@
+"""Text of summaries in pages: escaped, without what controls a browser or the direction of other text."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from markupsafe import Markup, escape
+
+from processors.query.snippet import CLOSE, OPEN
+
+LINKED = ("http", "https", "ftp")
+"""Schemes of the URLs that become links."""
+MAX_SHOWN = 20_000
+"""Maximum characters of a value that a page shows."""
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x20\x7f]")
+
+
+def clean(text: str) -> str:
+    """Return text with U+FFFD for each control and each mark of direction; lines and tabs are kept."""
+    return _UNSEEN.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def value(raw: str | bytes) -> str:
+    """Return a value of an attribute for display; the end of a long one is left out."""
+    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+    left = len(text) - MAX_SHOWN
+    return clean(text[:MAX_SHOWN]) + (f"\n… and {left:,} more characters: see the SOIF record" if left > 0 else "")
+
+
+def highlighted(text: str) -> Markup:
+    """Return text as HTML, with `mark` elements for what stands between U+0002 and U+0003."""
+    pieces: list[Markup] = []
+    for piece in text.split(OPEN):
+        inside, close, rest = piece.partition(CLOSE)
+        marked = bool(close) and bool(pieces)
+        pieces.append(Markup("<mark>{}</mark>{}").format(clean(inside), clean(rest)) if marked else escape(clean(inside + rest)))
+    return Markup("").join(pieces)
+
+
+def code(text: str) -> Markup:
+    """Return text as HTML, with `code` elements for what stands between backquotes."""
+    pieces = (Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(text.split("`")))
+    return Markup("").join(pieces)
+
+
+def link(url: str) -> str:
+    """Return a URL that a page may link to; empty for any other scheme, and for one that a browser might take for another."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return url if parts.scheme in LINKED and parts.netloc and not _CONTROL.search(url) else ""
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people."""
+    if count < 1_000:
+        return f"{count} bytes"
+    shown, unit = float(count), "bytes"
+    for unit in ("kB", "MB", "GB", "TB"):  # noqa: B007 - the unit of the last step is the answer
+        shown /= 1_000
+        if shown < 999.95:
+            break
+    return f"{shown:.1f} {unit}"

@@ -1,0 +1,150 @@
+"""What templates show of an answer, beside the hits: refinements, facets with their links, orders, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from processors.identity import readable
+from processors.query.facets import BY_VALUE, FACETS
+from processors.query.snippet import plain
+from processors.query.words import exact
+from schemas.ports import FacetValue
+from sinks.gateway.answers import Answer
+from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
+
+LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Author", "year": "Year", "gatherer": "Gatherer"}
+ORDERS = {
+    "relevance": "Best first", "newest": "Newest first", "oldest": "Oldest first", "largest": "Largest first", "url": "By address",
+}  # fmt: skip
+NEAR = 3
+"""Pages that are linked before and after the current one."""
+
+
+class ValueView(NamedTuple):
+    """Value of a facet."""
+
+    value: str
+    total: int | None
+    """Number of hits with this value chosen; None if it is not counted."""
+    chosen: bool
+    excluded: bool
+    choose: State
+    """State in which the value is chosen, or no longer."""
+    exclude: State
+    """State in which the value is excluded, or no longer."""
+
+
+class FacetView(NamedTuple):
+    """A facet with its values."""
+
+    name: str
+    label: str
+    values: Sequence[ValueView]
+    cleared: State | None
+    """State without a choice in this facet; None if there is no choice."""
+
+
+class Chip(NamedTuple):
+    """A refinement that is in force, and the state without it."""
+
+    label: str
+    value: str
+    excluded: bool
+    removed: State
+
+
+class PageLink(NamedTuple):
+    """Link to a page of hits; None for a gap."""
+
+    number: int
+    state: State
+    current: bool
+
+
+class Choosable(NamedTuple):
+    """One of several states to choose from."""
+
+    label: str
+    state: State
+    current: bool
+
+
+def facets(answer: Answer) -> list[FacetView]:
+    """Return the facets that have values."""
+    made = [_facet(name, answer.state, answer.facets.get(name, ())) for name in FACETS]
+    return [facet for facet in made if facet.values]
+
+
+def _facet(name: str, state: State, counted: Sequence[FacetValue]) -> FacetView:
+    totals = {_alike(name, each.value): each for each in counted}
+    mine = [value for facet, value in (*state.chosen, *state.excluded) if facet == name]
+    # A choice that finds nothing is shown, too, so that it can be taken back.
+    missing = [value for value in dict.fromkeys(mine) if _alike(name, value) not in totals]
+    values = [_value(name, state, each.value, each.total) for each in counted]
+    values += [_value(name, state, value, 0 if (name, value) in state.chosen else None) for value in missing]
+    kept = tuple(each for each in state.chosen if each[0] != name)
+    cleared = state.changed(chosen=kept) if kept != state.chosen else None
+    return FacetView(name, LABELS[name], values, cleared)
+
+
+def _alike(name: str, value: str) -> str:
+    """Return what the values of a facet are compared by."""
+    return value if name in BY_VALUE else exact(value)
+
+
+def _value(name: str, state: State, value: str, total: int | None) -> ValueView:
+    chosen = _spelled(name, value, state.chosen)
+    excluded = _spelled(name, value, state.excluded)
+    as_given = chosen or excluded or value
+    choose, exclude = state.toggled(name, as_given), state.without(name, as_given)
+    return ValueView(plain(value), total, bool(chosen), bool(excluded), choose, exclude)
+
+
+def _spelled(name: str, value: str, choices: Sequence[Choice]) -> str:
+    """Return a value as the choices spell it; empty if it is none of them."""
+    return next((other for facet, other in choices if facet == name and _alike(name, other) == _alike(name, value)), "")
+
+
+def chips(state: State) -> Iterator[Chip]:
+    """Iterate over the refinements in force."""
+    for facet, value in state.chosen:
+        yield Chip(LABELS[facet], plain(value), excluded=False, removed=state.toggled(facet, value))
+    for facet, value in state.excluded:
+        yield Chip(LABELS[facet], plain(value), excluded=True, removed=state.without(facet, value))
+    if state.since:
+        yield Chip("From", plain(state.since), excluded=False, removed=state.changed(since=""))
+    if state.until:
+        yield Chip("To", plain(state.until), excluded=False, removed=state.changed(until=""))
+    if state.inside:
+        yield Chip("Only in", plain(readable(state.inside)), excluded=False, removed=state.changed(inside=""))
+    if state.like:
+        yield Chip("Similar to", f"{state.like[:12]}…", excluded=False, removed=state.changed(like=""))
+
+
+def orders(state: State) -> list[Choosable]:
+    """Return the orders of hits."""
+    return [Choosable(ORDERS[sort], state.changed(sort=sort), sort == state.sort) for sort in SORTS]
+
+
+def sizes(state: State) -> list[Choosable]:
+    """Return the numbers of hits on a page."""
+    return [Choosable(str(size), state.changed(size=size), size == state.size) for size in SIZES]
+
+
+def last_page(answer: Answer) -> int:
+    """Return the number of the last page that is shown."""
+    size = answer.state.size
+    return max(1, -(-min(answer.total, MAX_HIT) // size))
+
+
+def pages(answer: Answer) -> list[PageLink | None]:
+    """Return links to the first page, those near the current one, and the last one; None where pages are left out."""
+    state, last = answer.state, last_page(answer)
+    near = {1, last, *range(max(1, state.page - NEAR), min(last, state.page + NEAR) + 1)}
+    found: list[PageLink | None] = []
+    for number in sorted(near):
+        if found and (before := found[-1]) is not None and number > before.number + 1:
+            found.append(None)
+        found.append(PageLink(number, state.changed(page=number), number == state.page))
+    return found if last > 1 else []
