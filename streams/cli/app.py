@@ -23,6 +23,7 @@ from streams.cli.commands.rejected import app as rejected
 from streams.cli.commands.replay import replay
 from streams.cli.commands.roots import app as roots
 from streams.cli.commands.search import search
+from streams.cli.commands.serve import serve
 from streams.cli.commands.show import show
 from streams.cli.commands.soif import app as soif
 from streams.cli.commands.summarize import summarize
@@ -85,7 +86,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
 )
-for command in (gather, search, show, summarize, annotate, run, worker, cat, why, replay, export, doctor, describe):
+for command in (gather, search, show, summarize, annotate, serve, run, worker, cat, why, replay, export, doctor, describe):
     app.command()(command)
 app.command("import")(import_topic)
 for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):

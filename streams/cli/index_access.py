@@ -27,7 +27,7 @@ def ask_index(found: Settings, broker: str, ask: Callable[[BrokerIndex], Answer]
         try:
             return _asked(found, broker, ask)
         except IndexOutdated as error:
-            _make_anew(found, broker, error)
+            make_anew(found, broker, error)
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
                 raise Failure(_missing(found, broker, printable(str(error)))) from None
@@ -51,7 +51,7 @@ def _asked(found: Settings, broker: str, ask: Callable[[BrokerIndex], Answer]) -
         index.close()
 
 
-def _make_anew(found: Settings, broker: str, error: Exception) -> None:
+def make_anew(found: Settings, broker: str, error: Exception) -> None:
     """Make the index of another version anew from its topic. Raises Failure if that cannot be done here."""
     from streams.cli.commands.index import rebuild_serving_index
     from streams.operations.selection import Selection

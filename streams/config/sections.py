@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Literal
 
@@ -267,6 +268,51 @@ class Worker(Section):
     """Time without a heartbeat after which a worker's partitions are assigned to others."""
     instance: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,200}$")
     """Name of this worker over restarts: its partitions stay reserved until `session` is over (static membership)."""
+
+
+class Serve(Section):
+    """The search page and the API of `harvest serve`."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, max_length=255)
+    """Address to listen on; beyond the loopback `token` or `public` is needed."""
+    port: int = Field(default=8380, ge=0, le=65_535)
+    """Port to listen on; 0: the system chooses one."""
+    token: str = Field(default="", max_length=1_000, repr=False)
+    """Secret of at least 16 characters that every client has to present; empty: none. Best set in the environment."""
+    public: bool = False
+    """Whether anybody who reaches the address may search and read without a token."""
+    hosts: tuple[str, ...] = ()
+    """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
+    root_path: str = Field(default="", max_length=1_000)
+    """Path under which a proxy publishes the gateway, such as `/search`."""
+    templates: str = ""
+    """Folder with templates that replace those of the same name; empty: none."""
+    objects: bool = False
+    """Whether the bytes of objects are served, of local files and of members of archives."""
+    rate: float = Field(default=20.0, ge=0, le=1_000_000)
+    """Requests a second of each client, over some seconds; 0: no limit."""
+    searches: int = Field(default=2, gt=0, le=1_000)
+    """Searches at once."""
+    queue: int = Field(default=64, ge=0, le=100_000)
+    """Searches that wait for their turn; further ones are refused with 503."""
+    timeout: float = Field(default=10.0, gt=0, le=YEAR)
+    """Time that a search may wait for its turn, and for an answer of OpenSearch."""
+    budget: int = Field(default=400, gt=0, le=MOST)
+    """Cost of a query (`processors.query.cost`) above which it is refused."""
+
+    @field_validator("token")
+    @classmethod
+    def _long_enough(cls, value: str) -> str:
+        if value and not re.fullmatch(r"[!-~]{16,}", value):
+            raise ValueError("a token has at least 16 characters, all of them ASCII and none a space")
+        return value
+
+    @field_validator("root_path")
+    @classmethod
+    def _path(cls, value: str) -> str:
+        if value and not re.fullmatch(r"(/[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+", value):
+            raise ValueError("a path begins with / and does not end with one, as /search")
+        return value
 
 
 class Log(Section):

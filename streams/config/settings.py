@@ -40,6 +40,7 @@ from streams.config.sections import (
     Sandbox,
     Search,
     Section,
+    Serve,
     Worker,
     refuse_nul,
 )
@@ -48,6 +49,8 @@ FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
+SECRET = frozenset({"serve.token"})
+"""Settings whose values are never shown, not even wrong ones."""
 
 UNNAMED = "a folder has to be named (.: the working folder)"
 """Error for an empty folder name, most likely an unset shell variable."""
@@ -114,6 +117,7 @@ class Settings(BaseSettings):
     index: Index = Index()
     search: Search = Search()
     worker: Worker = Worker()
+    serve: Serve = Serve()
     log: Log = Log()
 
     @field_validator("*", mode="before")
@@ -256,7 +260,8 @@ def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) 
         at = PREFIX + re.sub(r"[.-]", "_", key).upper()
     if fault["type"] == "extra_forbidden":
         return f"{at}: no such setting{_nearest(key, {setting.key: None for setting in known()})}"
-    return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}, not {fault['input']!r:.60}"
+    shown = "" if key in SECRET else f", not {fault['input']!r:.60}"
+    return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{shown}"
 
 
 def _has(values: Any, path: list[str]) -> bool:

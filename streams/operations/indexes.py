@@ -24,10 +24,10 @@ def alias(settings: Settings, broker: str) -> str:
     return f"{settings.index.name}-{broker}"
 
 
-def open_index(settings: Settings, broker: str) -> BrokerIndex:
-    """Open the index of a Broker for reading. Raises OSError, IndexDamaged."""
+def open_index(settings: Settings, broker: str, timeout: float | None = None) -> BrokerIndex:
+    """Open the index of a Broker for reading; `timeout`: see `open_index_at`. Raises OSError, IndexDamaged."""
     asked = search_options(settings.search)
-    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked)
+    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked, timeout=timeout)
 
 
 def search_options(search: Search) -> Options:
@@ -37,17 +37,27 @@ def search_options(search: Search) -> Options:
 
 
 def open_index_at(
-    url: str, name: str, folder: Path, broker: str, *, languages: Sequence[str] | None = None, options: Options = DEFAULT
+    url: str,
+    name: str,
+    folder: Path,
+    broker: str,
+    *,
+    languages: Sequence[str] | None = None,
+    options: Options = DEFAULT,
+    timeout: float | None = None,
 ) -> BrokerIndex:
     """Open an index like `open_index`, or for writing by a sink, given `index.url`, `index.name` and the data folder.
 
-    `languages`: those of an index that a sink creates; None: for reading.
+    `languages`: those of an index that a sink creates; None: for reading. `timeout`: seconds for each answer of OpenSearch; None:
+    its default.
     """
     writable = languages is not None
     if url:
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
+        from sinks.index.opensearch.node import TIMEOUT  # noqa: PLC0415 - as above
 
-        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, languages=languages, fresh=False, options=options)
+        behind, answer_s = f"{name}-{broker}", TIMEOUT if timeout is None else timeout
+        return OpenSearchIndex(url, behind, writable=writable, languages=languages, fresh=False, options=options, timeout=answer_s)
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
     from streams.operations.registered import records  # noqa: PLC0415 - as above
 

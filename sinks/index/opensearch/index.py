@@ -28,7 +28,7 @@ from schemas.records import Removed, Summary
 from sinks.index.document import REMEMBERED, SWEEP
 from sinks.index.errors import IndexDamaged, IndexMoved, IndexUnreachable
 from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
-from sinks.index.opensearch.node import Node
+from sinks.index.opensearch.node import TIMEOUT, Node
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
 from sinks.index.opensearch.search import OpenSearchReader
 from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
@@ -61,10 +61,14 @@ class OpenSearchIndex:
         make: bool = True,
         languages: Sequence[str] | None = None,
         options: Options = DEFAULT_OPTIONS,
+        timeout: float = TIMEOUT,
     ) -> None:
-        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
+        """Open the index; `timeout`: seconds for each answer of the server.
+
+        Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created).
+        """
         self.alias = alias
-        self.node = Node(url)
+        self.node = Node(url, timeout)
         self._languages = DEFAULT_LANGUAGES if languages is None else tuple(languages)
         """Languages of an index that is created; any other is used as it was made."""
         self._options = options

@@ -70,16 +70,17 @@ class Answer(dict[str, Any]):
 class Node:
     """Client of a server or cluster behind one URL (http://user:password@host:port); usable from any thread."""
 
-    def __init__(self, url: str) -> None:
-        """Set up the client without a request. Raises IndexUnreachable for an invalid URL."""
+    def __init__(self, url: str, timeout: float = TIMEOUT) -> None:
+        """Set up the client without a request; `timeout`: seconds for each answer. Raises IndexUnreachable for an invalid URL."""
         # Until the URL is parsed: text before an @ may be a password.
         self.name = url.rpartition("@")[2]
+        self._timeout = timeout
         # Each failure is raised to the caller and need not be logged as well.
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         try:
             parts = urlsplit(url)
             self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-            self._client = OpenSearch(url, timeout=TIMEOUT, max_retries=0, pool_maxsize=CONNECTIONS)
+            self._client = OpenSearch(url, timeout=timeout, max_retries=0, pool_maxsize=CONNECTIONS)
         except (ValueError, ImproperlyConfigured) as error:
             raise IndexUnreachable(f"{self.name} is not a valid index URL") from error
 
@@ -111,7 +112,7 @@ class Node:
 
     def _told(self, error: TransportError) -> Exception:
         if isinstance(error, ConnectionTimeout):
-            return IndexUnreachable(f"the index has not answered for {TIMEOUT:.0f} s: {self.name}")
+            return IndexUnreachable(f"the index has not answered for {self._timeout:g} s: {self.name}")
         if isinstance(error, NoConnection):
             return IndexUnreachable(f"the index cannot be reached: {self.name}")
         reason = _reason(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -113,6 +114,15 @@ def test_gateway_refusal_is_retryable(page: tuple[int, str, bytes]) -> None:
             aliases.served_by(node, "a")
         node.close()
         gateway.shutdown()
+
+
+def test_time_out_of_a_reader_is_its_own() -> None:
+    """A server that accepts and does not answer is reported with the time-out that the node was made with."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        node = opensearch_node.Node(f"http://127.0.0.1:{silent.getsockname()[1]}", 0.25)
+        with pytest.raises(IndexUnreachable, match=r"the index has not answered for 0\.25 s"):
+            node.ask("GET", "/_alias")
+        node.close()
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
 from processors.frontier.stage import FrontierSettings
+from sinks.gateway.options import GatewayOptions
+from streams.cli.common import Failure
+from streams.cli.gateway import gateway_options, is_loopback
 from streams.cli.wiring import embedded_settings
 from streams.config import sections, settings
 from streams.config.settings import SettingsError, known, load
@@ -67,6 +71,13 @@ def test_environment_names_are_unique() -> None:
         ('data = ""', {}, "some.toml: data: value error, a folder has to be named"),
         ("", {"HARVEST_DATA": ""}, "HARVEST_DATA: value error, a folder has to be named"),
         ("\udcff", {}, "some.toml: not TOML: 'utf-8' codec can't decode"),
+        (
+            '[serve]\nroot_path = "search"',
+            {},
+            "some.toml: serve.root_path: value error, a path begins with / and does not end with",
+        ),
+        ('[serve]\nroot_path = "/search/"', {}, "some.toml: serve.root_path: value error, a path begins with / and does not end"),
+        ('[serve]\nhost = ""', {}, "some.toml: serve.host: string should have at least 1 character"),
         ("", {"HARVEST_PARTITIONS": "many"}, "HARVEST_PARTITIONS: input should be a valid integer"),
         ("", {"HARVEST_GATHERER": "two words"}, "HARVEST_GATHERER: string should match"),
     ],
@@ -130,6 +141,61 @@ def test_sections_have_the_fields_of_their_values(section: Any, value: Any, left
     assert set(section.model_fields) - left_out == set(fields)
     plain = {n: d for n, d in fields.items() if not isinstance(d, msgspec.Struct | type(msgspec.NODEFAULT))}
     assert {name: section.model_fields[name].default for name in plain} == plain
+
+
+def test_gateway_options_have_the_defaults_of_their_section() -> None:
+    """Without settings the gateway has its own defaults; each option but the languages is a setting."""
+    found = load(None, None, {})
+    assert gateway_options(found) == GatewayOptions()
+    assert set(sections.Serve.model_fields) - {"public"} == set(GatewayOptions._fields) - {"languages"}
+
+
+@pytest.mark.parametrize(
+    "value", ["fifteen-letters", "a token with spaces in it", "sixteen-letters-\u00e4", 987654321, ["some-long-secret"]]
+)
+def test_token_that_is_refused_is_not_shown(tmp_path: Path, value: Any) -> None:
+    """A short or unsendable token is refused, and neither the error nor the settings show it."""
+    path = tmp_path / "some.toml"
+    path.write_text(f"[serve]\ntoken = {json.dumps(value, ensure_ascii=False)}\n")
+    with pytest.raises(SettingsError, match=r"some.toml: serve\.token: ") as error:
+        load(None, path, {})
+    assert str(value) not in str(error.value)
+    with pytest.raises(SettingsError, match="HARVEST_SERVE_TOKEN: value error, a token has at least 16 characters, all") as error:
+        load(None, None, {"HARVEST_SERVE_TOKEN": "hush"})
+    assert "hush" not in str(error.value)
+    assert "a-secret-of-many-letters" not in repr(load(None, None, {"HARVEST_SERVE_TOKEN": "a-secret-of-many-letters"}))
+
+
+@pytest.mark.parametrize(
+    ("environ", "allowed"),
+    [
+        ({"HARVEST_SERVE_HOST": "0.0.0.0"}, False),
+        ({"HARVEST_SERVE_HOST": "::"}, False),
+        ({"HARVEST_SERVE_HOST": "search.example"}, False),
+        ({"HARVEST_SERVE_HOST": "0.0.0.0", "HARVEST_SERVE_TOKEN": "a-secret-of-many-letters"}, True),
+        ({"HARVEST_SERVE_HOST": "0.0.0.0", "HARVEST_SERVE_PUBLIC": "true"}, True),
+        ({"HARVEST_SERVE_HOST": "::1"}, True),
+        ({"HARVEST_SERVE_HOST": "127.0.0.2"}, True),
+        ({"HARVEST_SERVE_HOST": "LOCALHOST"}, True),
+    ],
+)
+def test_gateway_beyond_the_loopback_needs_token_or_public(environ: dict[str, str], allowed: bool) -> None:
+    """An address that other machines reach is refused without a token, unless everybody may read; it is a usage error."""
+    found = load(None, None, environ)
+    if allowed:
+        assert gateway_options(found).host == environ["HARVEST_SERVE_HOST"]
+        return
+    assert not is_loopback(environ["HARVEST_SERVE_HOST"])
+    with pytest.raises(Failure, match=r"other machines: set serve\.token") as error:
+        gateway_options(found)
+    assert error.value.code == 2
+
+
+def test_template_folder_of_the_gateway_must_exist(tmp_path: Path) -> None:
+    """A folder of templates must exist; it is handed on as an absolute path."""
+    with pytest.raises(Failure, match=r"serve\.templates: .*none: no such folder"):
+        gateway_options(load(None, None, {"HARVEST_SERVE_TEMPLATES": str(tmp_path / "none")}))
+    assert gateway_options(load(None, None, {"HARVEST_SERVE_TEMPLATES": str(tmp_path)})).templates == tmp_path
 
 
 def test_no_settings_give_the_defaults_of_the_runner(harvest: Any) -> None:

@@ -1,0 +1,67 @@
+"""`harvest serve`: the page that people search on, and the API."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import BrokerName, Config, Data, Failure, printable, settings
+from streams.cli.common import broker as named
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
+
+Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Address to listen on (default: 127.0.0.1).")]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", metavar="N", min=0, max=65_535, help="Port of the page (default: 8380; 0: any that is free)."),
+]
+Ready = Annotated[
+    int | None, typer.Option("--ready-fd", hidden=True, help="File descriptor for a byte once requests are answered.")
+]
+
+
+def serve(
+    data: Data = None,
+    host: Host = None,
+    port: Port = None,
+    broker: BrokerName = "",
+    ready_fd: Ready = None,
+    config: Config = None,
+) -> None:
+    """Serve a page that people search on and an API that programs use, until stopped."""
+    found = settings(config, data=data, serve__host=host, serve__port=port)
+    serve_gateway(found, named(found, broker), ready_fd)
+
+
+def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> None:
+    """Run the gateway of a Broker until SIGINT or SIGTERM. Raises Failure."""
+    from contextlib import closing
+
+    from sinks.gateway import server
+    from streams.cli.collection import collection_of
+    from streams.cli.gateway import gateway_options, index_opener, prepare_index
+    from streams.cli.serving import logs_of
+
+    options, opener, logs = gateway_options(found), index_opener(found, broker), logs_of(found, stage="serve")
+    prepare_index(found, broker, opener)
+    answering = False
+
+    def started(url: str) -> None:
+        nonlocal answering
+        answering = True
+        logs.say(f"search at {url}; stop with Ctrl-C")
+        if ready_fd is not None:
+            os.write(ready_fd, b"1")
+
+    with closing(collection_of(found)) as collection:
+        try:
+            server.serve(options, opener, collection, started)
+        except OSError as error:
+            if answering:
+                raise
+            where = f"serve.port: {printable(options.host)}:{options.port}"
+            raise Failure(f"{where}: {error.strerror or printable(str(error))}") from None
+    logs.say("stopped")

@@ -1,0 +1,71 @@
+"""The gateway by the settings: its options, and access to the index of its Broker."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sinks.gateway.options import GatewayOptions
+from streams.cli.common import USAGE, Failure, note, printable, rebuild_command
+from streams.cli.index_access import make_anew
+
+if TYPE_CHECKING:
+    from schemas.ports import BrokerIndex
+    from sinks.gateway.ports import OpenIndex
+    from streams.config.settings import Settings
+
+
+def gateway_options(found: Settings) -> GatewayOptions:
+    """Return the options of the gateway. Raises Failure for those that it cannot be served with."""
+    given = found.serve
+    if not (is_loopback(given.host) or given.token or given.public):
+        raise Failure(
+            f"serve.host: {printable(given.host)} can be reached from other machines: set serve.token (HARVEST_SERVE_TOKEN), or"
+            " serve.public = true to let everybody read",
+            USAGE,
+        )
+    if given.templates and not Path(given.templates).is_dir():
+        raise Failure(f"serve.templates: {printable(given.templates)}: no such folder", USAGE)
+    values = given.model_dump(exclude={"public", "templates"})
+    templates = Path(given.templates).absolute() if given.templates else None
+    return GatewayOptions(**values, templates=templates, languages=found.search.languages)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address; a name other than localhost may mean any."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def index_opener(found: Settings, broker: str) -> OpenIndex:
+    """Return a function that opens the index of a Broker for reading, with the gateway's time-out."""
+    from streams.operations.indexes import open_index
+
+    def opened() -> BrokerIndex:
+        return open_index(found, broker, found.serve.timeout)
+
+    return opened
+
+
+def prepare_index(found: Settings, broker: str, opener: OpenIndex) -> None:
+    """Open the index once: one of another version is made anew, any other error is left to the page. Raises Failure."""
+    from sinks.index.errors import IndexDamaged, IndexOutdated
+
+    try:
+        index = opener()
+    except IndexOutdated as error:
+        make_anew(found, broker, error)
+        return
+    except (OSError, IndexDamaged) as error:
+        note(f"{printable(str(error))}: the page says so until the index is there")
+        return
+    try:
+        asked, made = found.search.languages, index.languages
+        if asked != made:
+            wanted, made_for = (", ".join(each) or "none" for each in (asked, made))
+            note(f"the index was made for the languages {made_for}, not {wanted} ({rebuild_command(broker)} makes it anew)")
+    finally:
+        index.close()
