@@ -20,6 +20,22 @@ ALL = {
     "imagePullSecrets": [{"name": "pull"}],
     "nodeSelector": {"disk": "ssd"},
     "brokers": {"pages": {"query": "type:HTML"}},
+    "gateway": {
+        "enabled": True,
+        "replicas": 2,
+        "existingSecret": "search",
+        "hosts": ["harvest.internal"],
+        "rootPath": "/search",
+        "service": {"port": 80, "annotations": {"example.org/a": "b"}},
+        "ingress": {
+            "enabled": True,
+            "className": "nginx",
+            "annotations": {"example.org/c": "d"},
+            "hosts": ["search.example.org"],
+            "tlsSecret": "search-tls",
+        },
+        "autoscaling": {"enabled": True},
+    },
 }
 """Values that enable every option."""
 LEAST = {
@@ -31,13 +47,20 @@ LEAST = {
     "index": {"url": ""},
 }
 """Values that disable every option."""
-VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST}
+GATEWAY: dict[str, dict[str, Any]] = {"gateway": {"enabled": True, "token": "0123456789abcdef"}}
+"""Values that add the gateway with a token of its own, and leave the rest as it comes."""
+VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST, "gateway": GATEWAY}
 
 
 def of(manifests: list[Manifest], *kinds: str) -> dict[str, Manifest]:
     """The manifests of some kinds, by their component label, or by name where there is none."""
     found = [m for m in manifests if m["kind"] in kinds]
     return {m["metadata"]["labels"].get("app.kubernetes.io/component", m["metadata"]["name"]): m for m in found}
+
+
+def stages_of(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """The workloads of stages, by component: all but the gateway."""
+    return {name: workload for name, workload in of(manifests, "StatefulSet", "Deployment").items() if name != "gateway"}
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:

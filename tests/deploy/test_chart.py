@@ -18,7 +18,7 @@ from streams.topology.flow import Stage, TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
-from tests.deploy.manifests import LEAST, VALUES, Manifest, environment, of, pods
+from tests.deploy.manifests import LEAST, VALUES, Manifest, environment, of, pods, stages_of
 
 SCALED: Mapping[str, Any] = {"autoscaling": {"enabled": True}}
 
@@ -180,7 +180,7 @@ def test_chart_values_become_worker_settings(full: list[Manifest], settings_of: 
     assert (found.kafka.registry, found.kafka.register, found.children) == ("http://registry:8081", False, 3)
     assert (found.fetch.pause, found.log.format) == (2, "text")
     assert container["image"] == "harvest@sha256:" + "0" * 64
-    for name, workload in of(full, "StatefulSet", "Deployment").items():
+    for name, workload in stages_of(full).items():
         variables = environment(workload["spec"]["template"]["spec"]["containers"][0])
         assert ("HARVEST_INDEX_URL" in variables) == name.startswith("index")
         assert settings_of({n: v for n, v in variables.items() if v is not None}).worker.session == 45
@@ -189,7 +189,7 @@ def test_chart_values_become_worker_settings(full: list[Manifest], settings_of: 
 def test_only_workers_with_tables_can_be_static_members(plain: list[Manifest], full: list[Manifest]) -> None:
     """Workers with tables can be static members named after their pods, since those names are stable; other workers never are."""
     for manifests, wanted in ((plain, False), (full, True)):
-        for workload in of(manifests, "StatefulSet", "Deployment").values():
+        for workload in stages_of(manifests).values():
             (container,) = workload["spec"]["template"]["spec"]["containers"]
             named = [each for each in container["env"] if each["name"] == "HARVEST_WORKER_INSTANCE"]
             told = [{"name": "HARVEST_WORKER_INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]

@@ -123,17 +123,18 @@ def test_topics_are_created_before_stages_start(ours: Services, services: Servic
 
 
 def test_stages_keep_the_health_check_of_the_image(services: Services, ours: Services) -> None:
-    """Stages keep the health check of the image; other services that dependents wait for define one."""
-    assert [name for name, service in ours.items() if "healthcheck" in service] == ["topics"]
+    """Stages keep the health check of the image; the gateway and services that dependents wait for define one."""
+    assert {name for name, service in ours.items() if "healthcheck" in service} == {"topics", "gateway"}
     waited = {n: c["condition"] for service in services.values() for n, c in service.get("depends_on", {}).items()}
     assert all("test" in services[name]["healthcheck"] for name, condition in waited.items() if condition == "service_healthy")
 
 
 def test_each_stage_has_its_own_data_volume(ours: Services) -> None:
-    """Each stage has its own data volume; fetch and essence share the bodies."""
+    """Each stage has its own data volume; fetch and essence share the bodies; the gateway has none."""
     mounts = {name: {v["target"]: v["source"] for v in service.get("volumes", [])} for name, service in ours.items()}
-    own = [targets["/var/lib/harvest"] for name, targets in mounts.items() if name != "topics"]
+    own = [targets["/var/lib/harvest"] for name, targets in mounts.items() if name not in ("topics", "gateway")]
     assert len(own) == len(set(own))
+    assert not mounts["gateway"]
     assert {name for name, targets in mounts.items() if targets.get("/var/lib/harvest/blobs") == "blobs"} == {"fetch", "essence"}
 
 
@@ -144,11 +145,34 @@ def test_mounted_files_exist(services: Services) -> None:
     assert all(Path(source).exists() for source in sources)
 
 
-def test_prometheus_scrapes_every_stage(ours: Services, helm: Helm, root: Path, settings_of: Any) -> None:
-    """Prometheus scrapes each stage on the port that the image exposes."""
-    (port,) = re.findall(r"(?m)^EXPOSE (\d+)$", (root / "docker" / "Dockerfile").read_text("utf-8"))
+def test_prometheus_scrapes_every_stage_and_the_gateway(ours: Services, helm: Helm, root: Path) -> None:
+    """Prometheus scrapes each stage and the gateway on the ports that the image exposes."""
+    ((port, page),) = re.findall(r"(?m)^EXPOSE (\d+) (\d+)$", (root / "docker" / "Dockerfile").read_text("utf-8"))
     found = helm.yaml(root / "docker" / "prometheus" / "prometheus.yaml")
     (job,) = found["scrape_configs"]
     targets = job["static_configs"][0]["targets"]
-    assert sorted(targets) == sorted(f"{name}:{port}" for name, service in ours.items() if started(service))
+    assert sorted(targets) == sorted([f"gateway:{page}", *(f"{name}:{port}" for name, service in ours.items() if started(service))])
     assert found["rule_files"] == ["/etc/prometheus/alerts.yaml"]
+
+
+def test_gateway_is_public_on_loopback_only(services: Services, settings_of: Any) -> None:
+    """The gateway asks for no token, since its port is published on loopback only; browsers and Prometheus name a known host."""
+    service = services["gateway"]
+    found = settings_of(service["environment"])
+    assert service["command"] == ["serve"]
+    assert (found.serve.host, found.serve.public, found.serve.token) == ("0.0.0.0", True, "")
+    assert set(found.serve.hosts) == {"localhost", "gateway"}
+    assert found.index.url == "http://opensearch:9200"
+    (port,) = service["ports"]
+    assert (port["host_ip"], port["published"], port["target"]) == ("127.0.0.1", str(found.serve.port), found.serve.port)
+    assert f"http://127.0.0.1:{found.serve.port}/livez" in service["healthcheck"]["test"][-1]
+
+
+def test_gateway_starts_behind_opensearch_and_keeps_nothing(services: Services) -> None:
+    """The gateway waits for OpenSearch, and all that it can write to is memory of bounded size."""
+    service = services["gateway"]
+    assert service["depends_on"]["opensearch"]["condition"] == "service_healthy"
+    assert service["read_only"] is True
+    assert int(service["mem_limit"]) == 1 << 30
+    assert {mount.partition(":")[0] for mount in service["tmpfs"]} == {"/tmp", "/var/lib/harvest"}
+    assert all("size=" in mount for mount in service["tmpfs"])

@@ -80,4 +80,4 @@ def test_only_fetchers_reach_public_addresses(plain: list[Manifest]) -> None:
 def test_policy_ports_come_from_configured_addresses(full: list[Manifest]) -> None:
     """The ports of policies come from the configured addresses."""
     ports = {p["port"] for rule in of(full, "NetworkPolicy")["demo-harvest"]["spec"]["egress"] for p in rule["ports"]}
-    assert ports == {53, 9108, 9092, 9093, 8081}
+    assert ports == {53, 9108, 8380, 9092, 9093, 8081}

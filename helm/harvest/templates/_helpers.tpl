@@ -23,6 +23,19 @@ index{{ $of }}: {stage: index, worker: index{{ $at }}, group: index.{{ $broker }
 {{- end -}}
 {{- end }}
 
+{{- define "harvest.gateway" -}}
+{{- include "harvest.fullname" . }}-gateway
+{{- end }}
+
+{{/* Names that a request's Host may have: those of the gateway's service, those of the ingress, and what is named besides. */}}
+{{- define "harvest.gateway.hosts" -}}
+{{- $service := include "harvest.gateway" . -}}
+{{- $local := printf "%s.%s" $service .Release.Namespace -}}
+{{- $names := list $service $local (printf "%s.svc" $local) (printf "%s.svc.cluster.local" $local) -}}
+{{- if .Values.gateway.ingress.enabled }}{{- $names = concat $names .Values.gateway.ingress.hosts }}{{- end -}}
+{{- concat $names .Values.gateway.hosts | uniq | join "," -}}
+{{- end }}
+
 {{- define "harvest.selector" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -41,7 +54,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The settings of a stage, as the environment has them; `stage` is empty for the commands that are none. */}}
+{{/* The settings of a stage or of `gateway`, as the environment has them; `stage` is empty for the commands that are neither. */}}
 {{- define "harvest.env" -}}
 {{- $v := .root.Values -}}
 {{- $env := dict
@@ -63,7 +76,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if $broker.ttl -}}{{- $_ := set $env (printf "%s_TTL" $variable) (int64 $broker.ttl) -}}{{- end -}}
 {{- if not (or $broker.query $broker.ttl) -}}{{- $_ := set $env (printf "%s_QUERY" $variable) "" -}}{{- end -}}
 {{- end -}}
-{{- if .stage -}}
+{{- if eq .stage "gateway" -}}
+{{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath) -}}
+{{- else if .stage -}}
 {{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
 {{- end -}}
 {{- if eq .stage "fetch" -}}{{- $env = merge $env (dict "HARVEST_FETCH_SPOOL" "/var/lib/harvest") -}}{{- end -}}
@@ -73,12 +88,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - name: {{ $name }}
   value: {{ $value | toString | quote }}
 {{- end }}
-{{- if and $v.index.existingSecret (has .stage (list "index" "")) }}
+{{- if and $v.index.existingSecret (has .stage (list "index" "gateway" "")) }}
 - name: HARVEST_INDEX_URL
   valueFrom:
     secretKeyRef:
       name: {{ $v.index.existingSecret }}
       key: url
+{{- end }}
+{{- if and (eq .stage "gateway") (or $v.gateway.token $v.gateway.existingSecret) }}
+- name: HARVEST_SERVE_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ default (include "harvest.gateway" .root) $v.gateway.existingSecret }}
+      key: token
 {{- end }}
 {{- end }}
 
