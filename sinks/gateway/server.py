@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import h11
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
 from sinks.gateway.guard import client_key
@@ -68,7 +68,8 @@ class Protocol(H11Protocol):
 
     def _expire(self) -> None:
         """Close a connection whose request is not complete; one that is being answered is left alone."""
-        answering = self.cycle is not None and not self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle
+        answering = cycle is not None and not cycle.response_complete
         if answering and self.conn.their_state is not h11.SEND_BODY:
             self._late = self.loop.call_later(PATIENCE, self._expire)
         else:
