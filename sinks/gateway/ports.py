@@ -16,7 +16,7 @@ class ObjectError(Exception):
     """The bytes of an object cannot be served; the message is one line for the user.
 
     `status`: the HTTP status, 404 if there is no such file or member any more, 409 if it was changed after it was gathered, 403 if
-    it may not be served, 413 if it is too large, 502 if it cannot be taken out of its archive.
+    it may not be served, 413 if it is too large, 502 if it cannot be taken out of its archive, 503 if a later try may succeed.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -112,6 +112,6 @@ class Collection(Protocol):
     def body(self, summary: Summary) -> tuple[BinaryIO, int]:
         """Open the bytes that a summary describes, of a local file or a member of an archive, and return their number.
 
-        Raises ObjectError.
+        The file can be sought in; the caller closes it. Reading raises OSError once the local file is changed. Raises ObjectError.
         """
         ...
