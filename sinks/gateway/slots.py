@@ -31,8 +31,9 @@ class Slots:
     def __init__(self, searches: int, queue: int, timeout: float) -> None:
         self._threads = ThreadPoolExecutor(searches, "search")
         self._free = asyncio.Semaphore(searches)
-        self._queue, self._timeout, self._share = queue, timeout, SHARE * searches
+        self._most, self._timeout, self._share = searches + queue, timeout, SHARE * searches
         self._clients: Counter[str] = Counter()
+        """Searches of each client that wait or run."""
         self.waiting = 0
         """Number of searches that wait for their turn."""
 
@@ -40,7 +41,7 @@ class Slots:
         """Return what `ask` returns, which is called in a thread when it is this one's turn. Raises BusyError."""
         if self._clients[client] >= self._share:
             raise BusyError("too many searches of one client at once")
-        if self.waiting >= self._queue:
+        if self._clients.total() >= self._most:
             raise BusyError("too many searches at once")
         self._clients[client] += 1
         try:
@@ -52,6 +53,9 @@ class Slots:
                 del self._clients[client]
 
     async def _turn(self) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
         self.waiting += 1
         try:
             await asyncio.wait_for(self._free.acquire(), self._timeout)

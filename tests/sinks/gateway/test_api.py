@@ -1,0 +1,143 @@
+"""The API: search, completion, summaries, status, history, and what becomes of mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from starlette.testclient import TestClient
+
+from processors.identity import oid
+from sinks.index.errors import IndexMissing, IndexUnreachable
+
+Client = Callable[..., TestClient]
+WHALE = oid("tests", "http://example.org/whale.html")
+
+
+def test_search_returns_hits_with_marks_and_facets(client: Client) -> None:
+    """A hit has what a program shows of it; marks enclose the words that matched."""
+    found = client().get("/api/search", params={"q": "ishmael"}).json()
+    assert found["total"] == 1
+    (hit,) = found["hits"]
+    assert (hit["oid"], hit["title"], hit["type"], hit["date"]) == (WHALE, "The white whale", "HTML", "1851-10-18")
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["Ishmael"]
+    assert found["facets"]["type"] == [{"value": "HTML", "total": 1}]
+
+
+def test_counts_of_facets_are_what_a_choice_gives(client: Client) -> None:
+    """Each count is the total of the search with this value chosen."""
+    ask = client()
+    found = ask.get("/api/search", params={"q": "whale OR krill"}).json()
+    counts = [(name, each["value"], each["total"]) for name, values in found["facets"].items() for each in values]
+    assert len(counts) > 5
+    for name, value, total in counts:
+        assert ask.get("/api/search", params={"q": "whale OR krill", name: value}).json()["total"] == total, (name, value)
+
+
+def test_choices_add_up_and_exclusions_take_away(client: Client) -> None:
+    """Two values of a facet are an OR; an excluded value is a NOT."""
+    ask = client()
+
+    def total(**asked: str | list[str]) -> int:
+        return int(ask.get("/api/search", params={**asked, "size": 0}).json()["total"])
+
+    assert total(type=["HTML", "PDF"]) == total(type="HTML") + total(type="PDF") == 3
+    assert total(**{"not-type": "HTML"}) == total() - total(type="HTML")
+    assert total(**{"from": "1851", "to": "1999-05"}) == 2
+    assert total(**{"in": "file:///srv/docs/bundle.zip"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"q": "whale AND"}, 400, "AND"),
+        ({"q": "a:"}, 400, ""),
+        ({"q": "x", "from": "yesterday"}, 400, "yesterday"),
+        ({"q": "x", "year": "soon"}, 400, "soon"),
+        ({"q": "x", "typ": "HTML"}, 422, "typ"),
+        ({"q": "x" * 5_000}, 422, "q"),
+        ({"q": "x", "size": 1_000}, 422, "size"),
+        ({"q": " ".join(f"leviathan{at}~3" for at in range(20))}, 400, "too long"),
+        ({"q": "x", "like": "0" * 64}, 404, "no summary"),
+    ],
+)
+def test_mistakes_are_errors_with_a_reason(client: Client, asked: dict[str, str | int], status: int, said: str) -> None:
+    """A program hears of a mistake instead of getting other hits than it asked for."""
+    answer = client().get("/api/search", params=asked)
+    assert answer.status_code == status
+    assert said in answer.json()["error"]
+
+
+def test_position_of_a_mistake_is_in_code_points(client: Client) -> None:
+    """A program can show where the mistake is."""
+    answer = client().get("/api/search", params={"q": "Größe (whale"}).json()
+    assert answer["position"] == len("Größe ")
+
+
+def test_last_word_is_completed(client: Client) -> None:
+    """The most frequent words come first; browsers get the whole query."""
+    ask = client()
+    assert ask.get("/api/complete", params={"q": "white lev"}).json() == {"words": [{"word": "leviathan", "total": 2}]}
+    assert ask.get("/suggestions", params={"q": "white lev"}).json() == ["white lev", ["white leviathan"]]
+    assert ask.get("/api/complete", params={"q": ""}).json() == {"words": []}
+
+
+def test_summary_is_the_whole_record(client: Client) -> None:
+    """A summary is returned as JSON and as SOIF; what is not there is 404."""
+    ask = client()
+    found = ask.get(f"/api/summary/{WHALE}").json()
+    assert found["attributes"]["author"] == ["Herman Melville"]
+    assert "@FILE { http://example.org/whale.html" in ask.get(f"/api/summary/{WHALE}/soif").text
+    assert ask.get(f"/api/summary/{'0' * 64}").status_code == 404
+    assert ask.get("/api/summary/no-oid").status_code == 422
+
+
+def test_status_and_history_come_from_the_collection(client: Client) -> None:
+    """Programs read what the status page shows."""
+    ask = client()
+    status = ask.get("/api/status").json()
+    assert status["stages"][1] == {"name": "index.main", "lag": 7}
+    assert status["rejections"] == [{"reason": "damaged", "total": 2, "url": "file:///srv/docs/bad.pdf"}]
+    assert ask.get("/api/why", params={"url": "file:///srv/docs/x"}).json()["events"][0]["event"] == "discovered"
+    assert ask.get("/api/why", params={"url": "http://unknown/"}).status_code == 404
+
+
+@pytest.mark.parametrize("error", [IndexMissing("no index here"), IndexUnreachable("the server does not answer")])
+def test_index_that_is_away_is_503(client: Client, error: Exception) -> None:
+    """A search says that the index is away, readiness too; the gateway stays alive."""
+
+    def fail() -> object:
+        raise error
+
+    ask = client(fail)
+    answer = ask.get("/api/search", params={"q": "whale"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert str(error) in answer.json()["error"]
+    assert ask.get("/readyz").status_code == 503
+    assert ask.get("/livez").status_code == 200
+
+
+def test_openapi_describes_each_route(client: Client) -> None:
+    """The description has the routes of the API, and no page."""
+    paths = client().get("/openapi.json").json()["paths"]
+    assert set(paths) == {
+        *(
+            "/api/search",
+            "/api/complete",
+            "/api/summary/{oid}",
+            "/api/summary/{oid}/soif",
+            "/api/export",
+            "/api/status",
+            "/api/why",
+        ),
+    }
+
+
+def test_metrics_count_requests_by_route(client: Client) -> None:
+    """Routes are patterns, so that a client cannot make labels."""
+    ask = client()
+    ask.get("/api/search", params={"q": "whale"})
+    ask.get("/no/such/page")
+    text = ask.get("/metrics").text
+    assert 'harvest_gateway_requests_total{route="/api/search",status="200"} 1.0' in text
+    assert "/no/such/page" not in text
