@@ -24,6 +24,10 @@ class ObjectError(Exception):
         self.status = status
 
 
+class CollectionError(Exception):
+    """The log cannot be read now; the message is one line for the user. It may be repeated later: 503."""
+
+
 class Event(NamedTuple):
     """Event that concerned a URL, from the log."""
 
@@ -98,11 +102,14 @@ class Collection(Protocol):
     """The Gatherer's side, for reading. Every method may block, and is called from several threads at once."""
 
     def status(self) -> Status:
-        """Return what the pipeline is doing."""
+        """Return what the pipeline is doing. A log that cannot be read, or is not there, gives an empty status with a note."""
         ...
 
     def why(self, url: str) -> Sequence[Event]:
-        """Return the events that concerned a URL (of a member: object#path), in order; empty if none is known."""
+        """Return the events that concerned a URL (of a member: object#path), in order; empty if none is known.
+
+        Raises CollectionError.
+        """
         ...
 
     def findings(self) -> Iterable[Finding]:

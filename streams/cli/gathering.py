@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Self
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from schemas.jsonform import line
 from schemas.records import Root
 from streams.cli.common import USAGE, Failure, counted, note, put
+from streams.cli.gateway_process import GatewayProcess
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
@@ -111,9 +112,9 @@ class Gathering:
         code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
 
-    def serve(self) -> None:
-        """Run until a signal arrives."""
-        asyncio.run(self._serve())
+    def serve(self, gateway: Sequence[str] | None = None) -> None:
+        """Run until a signal arrives; `gateway`: the command of a gateway that is run beside."""
+        asyncio.run(self._serve(gateway))
 
     def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
         """Return the roots that can be gathered, each once, and whether any that were named cannot."""
@@ -206,7 +207,7 @@ class Gathering:
         elif not self.quiet:
             table.print()
 
-    async def _serve(self) -> None:
+    async def _serve(self, gateway: Sequence[str] | None) -> None:
         logs, health, metrics = logs_of(self.settings, stage="run"), Health(), Metrics()
         async with Embedded(self.settings.data, embedded_settings(self.settings), logs.failed) as runner:
             runs.name(runner)
@@ -215,17 +216,36 @@ class Gathering:
             with Stop() as stop, serve_health(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
                 logs.say(f"running on {self.settings.data}, {counted(len(known), 'root')}{where}; stop with Ctrl-C")
                 service = upkeep.Service(runner, self.settings.retention)
-                await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service, watch))
+                async with self._gateway(gateway, shown, logs) as beside:
+                    await runner.run(forever=True, stop=stop, seen=_each(watch.seen, shown.seen, service.seen, beside))
             logs.say("stopped")
 
     def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:
         # If log lines are JSON objects, no progress is drawn between them: the metrics show it.
         return progress(runner, roots, quiet=self.quiet or logs.structured)
 
-    def _turned(self, shown: Progress, service: upkeep.Service, watch: Watch) -> None:
-        watch.seen()
-        shown.seen()
-        service.seen()
+    @asynccontextmanager
+    async def _gateway(self, command: Sequence[str] | None, shown: Progress, logs: Logs) -> AsyncIterator[Callable[[], None]]:
+        """Yield a function that starts a gateway, and starts it again when it has ended; stop it at the end."""
+        if command is None:
+            yield lambda: None
+            return
+        beside = GatewayProcess(command, logs.say if self.quiet or logs.structured else shown.say)
+        try:
+            yield beside.look
+        finally:
+            # On a thread, so that a second signal ends this process meanwhile.
+            await asyncio.to_thread(beside.stop)
 
     def _log(self, text: str) -> None:
         print(text.rstrip(), file=sys.stderr)
+
+
+def _each(*calls: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that makes all these calls, in order."""
+
+    def call() -> None:
+        for each in calls:
+            each()
+
+    return call

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -45,10 +45,13 @@ class _Question(NamedTuple):
     ended: Callable[[Any], bool]
 
 
-def standing(log: LogAccess) -> list[Rejected]:
-    """Return the unresolved rejections, by URL and path."""
+def standing(log: LogAccess, newest: int | None = None) -> list[Rejected]:
+    """Return the unresolved rejections, by URL and path.
+
+    `newest`: of about that number of the latest records only, without the bytes that they hold; None: of all.
+    """
     latest: dict[Key, Rejected] = {}
-    for _, one in _all(log):
+    for _, one in _all(log) if newest is None else _newest(log, newest):
         known = latest.get(origin := _origin(one))
         if known is None or _supersedes(one, known):
             latest[origin] = one
@@ -72,10 +75,13 @@ def _supersedes(one: Rejected, known: Rejected) -> bool:
     return one.version >= known.version
 
 
-def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
-    """Yield every dead letter with its log entry; those of one origin in the order in which they were written."""
+def _all(log: LogAccess, starts: Sequence[int] = ()) -> Iterator[tuple[Logged, Rejected]]:
+    """Yield every dead letter with its log entry; those of one origin in the order in which they were written.
+
+    `starts`: the offsets to begin at, by partition; none: the beginning.
+    """
     for partition in range(log.topics().get("rejected", 0)):
-        for logged in _records(log, "rejected", partition):
+        for logged in _records(log, "rejected", partition, starts[partition] if starts else 0):
             try:
                 record = decode(logged.value or b"")
             except DecodeError:
@@ -84,8 +90,20 @@ def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
                 yield logged, record
 
 
-def _records(log: LogAccess, topic: str, partition: int) -> Iterator[Logged]:
-    start = 0
+def _newest(log: LogAccess, number: int) -> Iterator[tuple[Logged, Rejected]]:
+    """Yield about that number of the latest dead letters, of each partition the same, like `_all`, but without their bytes."""
+    partitions = log.topics().get("rejected", 0)
+    share = -(-number // partitions) if partitions else 0
+    starts = [max(0, end - share) for end in log.ends("rejected")] if partitions else []
+    for at, one in _all(log, starts):
+        yield at._replace(key=b"", value=None), _bare(one)
+
+
+def _bare(one: Rejected) -> Rejected:
+    return msgspec.structs.replace(one, key=None, value=None, detail="")
+
+
+def _records(log: LogAccess, topic: str, partition: int, start: int = 0) -> Iterator[Logged]:
     while batch := log.read(topic, partition, start, READ):
         yield from batch
         start = batch[-1].offset + 1
@@ -171,7 +189,7 @@ def resolved_offsets(log: LogAccess, before_ms: int) -> Generator[None, None, di
     lines: dict[Key, _OriginHistory] = defaultdict(_OriginHistory)
     for number, (at, one) in enumerate(_all(log), 1):
         bare = at._replace(key=b"", value=None, record=None)
-        lines[_origin(one)].take(bare, msgspec.structs.replace(one, key=None, value=None, detail=""))
+        lines[_origin(one)].take(bare, _bare(one))
         if number % READ == 0:
             yield
     gone: list[Logged] = []

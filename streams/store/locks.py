@@ -54,6 +54,25 @@ class LockFile:
             self._fd = -1
 
 
+def runner_of(folder: Path) -> int:
+    """Return the process id of the runner of a data folder; 0 if there is none, or none of this machine (or container).
+
+    The kernel's list is read, since an attempt to take the lock could make a runner fail that starts at that moment.
+    """
+    path = folder / "runner.lock"
+    try:
+        process, inode = int(path.read_bytes()[:20]), path.stat().st_ino
+        held = Path("/proc/locks").read_text("ascii", "replace")
+    except (OSError, ValueError):
+        return 0
+    for line in held.splitlines():
+        # 1: FLOCK ADVISORY WRITE 4711 08:01:131090 0 EOF; the device is another one than that of stat on some file systems.
+        match line.split():
+            case [_, "FLOCK", _, _, owner, place, *_] if owner == str(process) and place.rpartition(":")[2] == str(inode):
+                return process
+    return 0
+
+
 _OPEN: weakref.WeakSet[LockFile] = weakref.WeakSet()
 
 

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.common import Accept, Config, Data, Depth, MaxUrls, settings
+from streams.cli.commands.serve import Port
+from streams.cli.common import USAGE, Accept, Config, Data, Depth, Failure, MaxUrls, settings
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing table.")]
 Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that this run may connect to.")]
 Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The Gatherer's name, part of every OID.")]
 Partitions = Annotated[int | None, typer.Option("--partitions", metavar="N", help="Partitions of a new data folder.")]
+Serve = Annotated[bool, typer.Option("--serve", help="Also serve the page, in a process of its own: see `harvest serve`.")]
 Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Seconds between requests to a server, in this run.")]
 
 
@@ -48,10 +50,22 @@ def run(
     gatherer: Gatherer = None,
     partitions: Partitions = None,
     quiet: Quiet = False,
+    serve: Serve = False,
+    port: Port = None,
     config: Config = None,
 ) -> None:
     """Run the pipeline as a service until it is stopped: refresh due objects, expire, index."""
-    found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
+    if port is not None and not serve:
+        raise Failure("--port is that of the page: it goes with --serve", USAGE)
+    flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "partitions": partitions}
+    found = settings(config, data=data, serve__port=port, **flags)
     from streams.cli.gathering import Gathering
 
-    Gathering(found, quiet=quiet, json=False).serve()
+    command = None
+    if serve:
+        from streams.cli.gateway import gateway_options
+        from streams.cli.gateway_process import gateway_command
+
+        gateway_options(found)  # what cannot be served is a usage error now, not one of a process later
+        command = gateway_command(found, config)
+    Gathering(found, quiet=quiet, json=False).serve(command)

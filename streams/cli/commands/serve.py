@@ -18,9 +18,7 @@ Port = Annotated[
     int | None,
     typer.Option("--port", metavar="N", min=0, max=65_535, help="Port of the page (default: 8380; 0: any that is free)."),
 ]
-Ready = Annotated[
-    int | None, typer.Option("--ready-fd", hidden=True, help="File descriptor for a byte once requests are answered.")
-]
+Ready = Annotated[int | None, typer.Option("--ready-fd", hidden=True, help="File descriptor for the address, in place of a line.")]
 
 
 def serve(
@@ -37,7 +35,10 @@ def serve(
 
 
 def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> None:
-    """Run the gateway of a Broker until SIGINT or SIGTERM. Raises Failure."""
+    """Run the gateway of a Broker until SIGINT or SIGTERM. Raises Failure.
+
+    `ready_fd`: a file descriptor that the address is written to once requests are answered, instead of logging it.
+    """
     from contextlib import closing
 
     from sinks.gateway import server
@@ -46,15 +47,17 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
     from streams.cli.serving import logs_of
 
     options, opener, logs = gateway_options(found), index_opener(found, broker), logs_of(found, stage="serve")
-    prepare_index(found, broker, opener)
+    if ready_fd is None:  # the run of which this is the gateway makes the index by itself
+        prepare_index(found, broker, opener)
     answering = False
 
     def started(url: str) -> None:
         nonlocal answering
         answering = True
-        logs.say(f"search at {url}; stop with Ctrl-C")
-        if ready_fd is not None:
-            os.write(ready_fd, b"1")
+        if ready_fd is None:
+            logs.say(f"search at {url}; stop with Ctrl-C")
+        else:
+            os.write(ready_fd, f"{url}\n".encode())
 
     with closing(collection_of(found)) as collection:
         try:
@@ -64,4 +67,5 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
                 raise
             where = f"serve.port: {printable(options.host)}:{options.port}"
             raise Failure(f"{where}: {error.strerror or printable(str(error))}") from None
-    logs.say("stopped")
+    if ready_fd is None:
+        logs.say("stopped")

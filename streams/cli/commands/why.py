@@ -10,6 +10,7 @@ from streams.cli.common import Config, Data, Failure, Json, note, printable, put
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
+    from streams.operations.history import Event
 
 
 def why(
@@ -21,21 +22,31 @@ def why(
     """Print every event that concerned a URL, in order, with reasons."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.common import open_log
-    from streams.cli.objectnames import urls_of
-    from streams.config.topology import topology_of
-    from streams.operations.history import format_event, history
+    from streams.operations.history import format_event
 
-    drawn = topology_of(found)
-    with open_log(found) as log:
-        name = log.gatherer() or found.gatherer
-        told = next((events for meant in _forms(urls_of(url)) if (events := history(log, meant, name, drawn))), None)
+    told = known_events(found, url)
     if not found.kafka.brokers and (doubted := _doubted(found, url)):
         note(f"{printable(doubted)} is missing; its removal is in doubt (harvest doctor)")
-    if told is None:
+    if not told:
         raise Failure(f"{printable(url)}: nothing is known of it")
     for event in told:
         put(line(event._asdict()) if json else printable(format_event(event)))
+
+
+def known_events(found: Settings, url: str) -> list[Event]:
+    """Return the events that concerned a URL, or a path, in any of the forms that it may mean; none if nothing is known of it.
+
+    Raises Failure for what is no URL, StoreError, ClusterError.
+    """
+    from streams.cli.common import open_log
+    from streams.cli.objectnames import urls_of
+    from streams.config.topology import topology_of
+    from streams.operations.history import history
+
+    drawn, forms = topology_of(found), _forms(urls_of(url))
+    with open_log(found) as log:
+        name = log.gatherer() or found.gatherer
+        return next((events for meant in forms if (events := history(log, meant, name, drawn))), [])
 
 
 def _doubted(found: Settings, url: str) -> str:

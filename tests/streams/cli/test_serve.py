@@ -91,12 +91,13 @@ def test_serve_logs_json_lines(harvest: Any, served: ServerDouble, monkeypatch: 
     assert json.loads(lines[0])["stage"] == "serve"
 
 
-def test_ready_is_written_to_a_descriptor(harvest: Any, served: ServerDouble) -> None:
-    """A supervisor that passes a descriptor gets one byte once requests are answered."""
+def test_address_is_written_to_a_descriptor(harvest: Any, served: ServerDouble) -> None:
+    """A run that passes a descriptor gets the address there once requests are answered, and logs it itself."""
     ours, theirs = os.pipe()
     try:
-        harvest("serve", "--ready-fd", theirs)
-        assert os.read(ours, 10) == b"1"
+        result = harvest("serve", "--ready-fd", theirs)
+        assert os.read(ours, 100) == f"{URL}\n".encode()
+        assert "search at" not in result.stderr
     finally:
         os.close(ours)
         os.close(theirs)

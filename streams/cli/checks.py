@@ -1,0 +1,230 @@
+"""Checks of this machine, of its safety layers and of the data folder: for `harvest doctor` and the gateway's status page."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from streams.cli.common import explained, rebuild_command
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
+
+ROOM = 1 << 30
+"""Free bytes below which the disk is reported as nearly full."""
+
+
+class Check(NamedTuple):
+    """Result of one check."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def checks(found: Settings) -> Iterator[Check]:
+    """Make all checks, one after the other; none raises an error."""
+    yield Check("python", sys.version_info >= (3, 11), _python())
+    for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
+        yield _tried(name, look)
+    yield from _layers(found)
+    if found.essence.own or found.essence.packages:
+        yield _tried("own summarizers", lambda: _own(found))
+    if found.kafka.brokers:
+        yield _tried("kafka", lambda: _kafka(found))
+    brokers = _brokers(found)
+    if found.index.url:
+        for name in brokers:
+            yield _tried(_of(name, "index server"), lambda name=name: _server(found, name))  # type: ignore[misc]
+    for name in brokers:
+        yield _tried(_of(name, "data folder"), lambda name=name: _folder(found, name))  # type: ignore[misc]
+    if not found.kafka.brokers:
+        yield from _removals(found)
+    yield _room(found.data)
+
+
+def _removals(found: Settings) -> Iterator[Check]:
+    """Yield a failed check for each root that has removals in doubt; one that holds if none has."""
+    from streams.embedded.outcomes import doubts
+    from streams.store import Store, StoreError
+
+    try:
+        with Store(found.data, readonly=True) as store:
+            doubted = doubts(store)
+    except StoreError:
+        return  # the check of the data folder says so
+    yield from (Check("removals", False, doubt.line) for doubt in doubted)
+    if not doubted:
+        yield Check("removals", True, "none in doubt")
+
+
+def _brokers(found: Settings) -> list[str]:
+    from streams.config.topology import brokers_of
+
+    return [broker.name for broker in brokers_of(found)]
+
+
+def _of(broker: str, check: str) -> str:
+    """The name of a check that is made for each Broker; that of `MAIN` names none."""
+    from processors.broker.definition import MAIN
+
+    return check if broker == MAIN else f"{check}, Broker {broker}"
+
+
+def _tried(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        mistake = explained(error)
+        return Check(name, False, mistake[0] if mistake else f"{type(error).__name__}: {error}"[:200])
+
+
+def _python() -> str:
+    """Return version and location, and whether Python is a slow build (the Makefile makes the same check)."""
+    from sysconfig import get_config_var
+
+    # Debian's Python, which is below /usr, does not record its build options.
+    fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (get_config_var("CONFIG_ARGS") or "")
+    slow = "" if fast else ", built without --enable-optimizations: all takes longer than it need"
+    return f"{sys.version.split()[0]} in {sys.base_prefix}{slow}"
+
+
+def _magic() -> str:
+    import magic
+
+    found = magic.from_buffer(b"%PDF-1.4\n", mime=True)
+    return f"version {magic.version()}, knows a PDF: {found}"  # type: ignore[no-untyped-call]
+
+
+def _sqlite() -> str:
+    import apsw
+
+    return f"version {apsw.sqlite_lib_version()}"
+
+
+def _tantivy() -> str:
+    from importlib.metadata import version
+
+    from sinks.index.tantivy import index as tantivy_index
+
+    return f"{tantivy_index.TantivyIndex.__name__} on tantivy {version('tantivy')}"
+
+
+def _layers(found: Settings) -> Iterator[Check]:
+    import msgspec
+
+    from streams.sandbox.plain import layers
+    from streams.sandbox.values import SandboxLimits
+
+    try:
+        # With the limits of `gather`, so that the report is true for it.
+        for layer in layers(msgspec.convert(found.sandbox.model_dump(), SandboxLimits)):
+            yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])
+
+
+def _own(found: Settings) -> str:
+    """Load the operator's own summarizers in a forkserver, and return their numbers."""
+    from streams.cli.common import counted
+    from streams.cli.wiring import own_additions
+    from streams.edges.extensions import count_extensions
+    from streams.sandbox.early import PRELOAD, WORK
+    from streams.sandbox.plain import PlainPool
+
+    added = own_additions(found)
+    with PlainPool(WORK, None, PRELOAD, added.ordered()):
+        return ", ".join(counted(count, what) for what, count in count_extensions(added).items())
+
+
+def _kafka(found: Settings) -> str:
+    """Return brokers, topics and partitions. Raises ClusterError."""
+    from streams.cli.common import counted
+    from streams.config.topology import topology_of
+    from streams.kafka.client.cluster import Cluster, ClusterError
+    from streams.kafka.client.log import KafkaLog
+
+    brokers = ",".join(found.kafka.brokers)
+    drawn = topology_of(found)
+    with KafkaLog(Cluster.of(found.kafka), drawn) as log:
+        there, wanted = log.topics(), [topic.name for topic in drawn.topics]
+    if missing := [name for name in wanted if name not in there]:
+        some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
+        raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
+    return f"{brokers}: {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+
+
+def _server(found: Settings, broker: str) -> str:
+    """Return the state of a Broker's index on OpenSearch. Raises IndexUnreachable."""
+    from contextlib import closing
+
+    from schemas.query import Every
+    from sinks.index.errors import IndexMissing
+    from streams.cli.common import counted
+    from streams.operations.indexes import open_index
+
+    try:
+        with closing(open_index(found, broker)) as index:
+            return f"answers, {counted(index.count(Every()), 'summary', 'summaries')}"
+    except IndexMissing:
+        return "answers, no index yet"
+
+
+def _folder(found: Settings, broker: str) -> str:
+    from streams.store import StoreError
+    from streams.store.data_folder import gatherer, known
+    from streams.store.schema import FILE, check_index
+    from streams.topology.flow import archive
+
+    folder = found.data
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: not a folder")
+    with known(folder) as store:
+        if store is None:
+            if not found.kafka.brokers:  # the workers' index has its log on Kafka
+                check_index(folder / FILE)
+            return f"{folder}: {'no store of its own' if folder.exists() else 'none yet'}"
+        if damage := store.damage():
+            raise StoreError(f"{folder}: damaged: {damage}")
+        size = (folder / FILE).stat().st_size
+        sealed = "" if os.access(folder, os.W_OK) else ", may only be read"
+        topic = archive(broker).name
+        index = _index(found, broker, summaries=topic in store.topics() and any(store.ends(topic)))
+        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {index}{sealed}"
+
+
+def _index(found: Settings, broker: str, *, summaries: bool) -> str:
+    """Return the state of the index in the data folder; `summaries`: the store has some for it. Raises IndexDamaged."""
+    from streams.store.data_folder import index_folder
+
+    path = index_folder(found.data, broker)
+    if found.index.url:
+        return "indexed elsewhere"  # searches query the server
+    if not (summaries or path.exists()):
+        return "no index yet"
+    from sinks.index.errors import IndexDamaged, IndexMissing
+    from sinks.index.tantivy.checksums import damage
+    from sinks.index.tantivy.index import TantivyIndex
+
+    try:
+        if not path.is_dir():
+            raise IndexDamaged(f"the index is {'no folder' if path.exists() else 'missing'}: {path}")
+        TantivyIndex(path, writable=False).close()
+        if wrong := damage(path):
+            raise IndexDamaged(f"the index is damaged: {path}: {wrong}")
+    except IndexMissing:
+        return "no index yet"
+    except IndexDamaged as error:
+        raise IndexDamaged(f"{error} (make it anew: {rebuild_command(broker)})") from None
+    return "indexed"
+
+
+def _room(folder: Path) -> Check:
+    import shutil
+
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    return Check("disk space", free >= ROOM, f"{free:,} bytes free at {place}")

@@ -1,0 +1,185 @@
+"""The Gatherer's side of the gateway: status, histories and findings, from the data folder or from Kafka. It reads only.
+
+What is expensive is cached, for longer the longer it takes; while one thread computes it anew, the others get the older answer. So
+a page that is reloaded costs next to nothing, however large the collection is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar
+
+from sinks.gateway.ports import CollectionError, Event, Finding, ObjectError, Status
+from streams.cli.checks import checks
+from streams.cli.common import Failure, explained, open_log, printable
+from streams.config.topology import topology_of
+
+if TYPE_CHECKING:
+    from schemas.records import Summary
+    from streams.config.settings import Settings
+    from streams.logs import LogAccess
+    from streams.topology.flow import Topology
+
+FRESH = 2.0
+"""Seconds for which a status is returned again."""
+CHECKED = 60.0
+"""Seconds for which findings are returned again: checks start child processes and read the whole data folder."""
+SHARE = 10
+"""An answer is returned again for this many times the time that it took: at most that part of a core is spent on it."""
+NO_BODIES = "objects are not served here (serve.objects)"
+
+Value = TypeVar("Value")
+
+
+class Bodies(Protocol):
+    """Access to the bytes of objects."""
+
+    def open(self, summary: Summary) -> tuple[BinaryIO, int]:
+        """Open the bytes that a summary describes, and return their number. Raises ObjectError."""
+        ...
+
+    def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+class Cached(Generic[Value]):
+    """A value that is computed again only after some time: at least `fresh` seconds. For any thread."""
+
+    def __init__(self, compute: Callable[[], Value], fresh: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._compute = compute
+        self._fresh = fresh
+        self._clock = clock
+        self._computing = Lock()
+        self._kept: tuple[Value, float] | None = None
+        """The value, and the time until which it is returned again."""
+
+    def get(self) -> Value:
+        """Return the value; an older one while another thread computes it. Raises what computing it raises."""
+        kept = self._kept
+        if kept is not None and self._clock() < kept[1]:
+            return kept[0]
+        if not self._computing.acquire(blocking=kept is None):
+            return kept[0]  # type: ignore[index]
+        try:
+            return self._again()
+        finally:
+            self._computing.release()
+
+    def _again(self) -> Value:
+        if self._kept is not None and self._clock() < self._kept[1]:
+            return self._kept[0]  # computed while this thread waited
+        begun = self._clock()
+        value = self._compute()
+        now = self._clock()
+        self._kept = value, now + max(self._fresh, SHARE * (now - begun))
+        return value
+
+
+class GathererCollection:
+    """Implements `sinks.gateway.ports.Collection`. Each call opens the log: a store is for one thread."""
+
+    def __init__(self, found: Settings, bodies: Bodies | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._found = found
+        self._bodies = bodies
+        self._clock = clock
+        self._status = Cached(self._read_status, FRESH, clock)
+        self._findings = Cached(lambda: [Finding(*check) for check in checks(found)], CHECKED, clock)
+        self._answers: tuple[float, int] | None = None
+        """Time and number of answers to requests when the status was last read."""
+
+    def status(self) -> Status:
+        """See Collection."""
+        return self._status.get()
+
+    def why(self, url: str) -> Sequence[Event]:
+        """See Collection; a path of this machine is a name too."""
+        from streams.cli.commands.why import known_events
+
+        if not self._found.kafka.brokers and self._is_absent():
+            return ()
+        try:
+            events = known_events(self._found, url)
+        except (Failure, ValueError):
+            return ()  # what is no URL, or has a NUL, names nothing
+        except Exception as error:
+            raise CollectionError(_line(error)) from error
+        return [Event(one.time, one.topic, one.event, one.reason, one.version) for one in events]
+
+    def findings(self) -> Iterable[Finding]:
+        """See Collection."""
+        return self._findings.get()
+
+    def body(self, summary: Summary) -> tuple[BinaryIO, int]:
+        """See Collection."""
+        if self._bodies is None:
+            raise ObjectError(NO_BODIES, 403)
+        return self._bodies.open(summary)
+
+    def close(self) -> None:
+        """Release what access to bytes holds."""
+        if self._bodies is not None:
+            self._bodies.close()
+
+    def _is_absent(self) -> bool:
+        from streams.store import AbsentError, Store
+
+        try:
+            Store(self._found.data, readonly=True).close()
+        except AbsentError:
+            return True
+        except Exception as error:
+            raise CollectionError(_line(error)) from error
+        return False
+
+    def _read_status(self) -> Status:
+        found, drawn = self._found, topology_of(self._found)
+        try:
+            if not found.kafka.brokers and self._is_absent():
+                return _empty(f"{found.data}: no data folder yet (harvest gather ROOT makes it)")
+            with open_log(found) as log:
+                return self._with_rate(self._status_of(log, drawn), log)
+        except CollectionError as error:
+            return _empty(str(error))
+        except Exception as error:  # noqa: BLE001 - the page shows what is wrong; a bug is raised again
+            return _empty(_line(error))
+
+    def _status_of(self, log: LogAccess, drawn: Topology) -> Status:
+        found = self._found
+        if found.kafka.brokers:
+            from streams.kafka.client.status import cluster_status
+
+            return cluster_status(log, drawn, found.gatherer if "gatherer" in found.model_fields_set else "")
+        from streams.embedded.status import folder_status
+        from streams.logs import StoreLog
+
+        assert isinstance(log, StoreLog)  # noqa: S101 - for mypy: `open_log` gives it where there is no Kafka
+        return folder_status(log.store, drawn)
+
+    def _with_rate(self, status: Status, log: LogAccess) -> Status:
+        """Add the rate of answers since the status was last read, if there were any."""
+        now, number = self._clock(), sum(log.ends("objects")) if "objects" in log.topics() else 0
+        before, self._answers = self._answers, (now, number)
+        if before is None or number <= before[1] or now <= before[0]:
+            return status
+        rate = f"{(number - before[1]) / (now - before[0]):.1f} answers a second"
+        return status._replace(run=f"{status.run}; {rate}" if status.run else rate)
+
+
+def collection_of(found: Settings) -> GathererCollection:
+    """Return the collection of the settings."""
+    return GathererCollection(found)
+
+
+def _empty(note: str) -> Status:
+    return Status("", "", (), (), (), (), (printable(note),))
+
+
+def _line(error: Exception) -> str:
+    """Return the line for the user; raises an error that is a bug again."""
+    mistake = explained(error)
+    if mistake is None:
+        raise error
+    return printable(mistake[0])
