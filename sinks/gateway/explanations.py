@@ -10,13 +10,14 @@ from starlette.exceptions import HTTPException
 
 from processors.query import QueryError
 from sinks.gateway.answers import NotFoundError
-from sinks.gateway.ports import ObjectError
+from sinks.gateway.ports import CollectionError, ObjectError
 from sinks.gateway.slots import BusyError
 from sinks.index.errors import IndexDamaged, IndexMissing
 
 HANDLED = (
-    QueryError, NotFoundError, ObjectError, BusyError, IndexDamaged, OSError, HTTPException, RequestValidationError, Exception,
-)  # fmt: skip
+    *(QueryError, NotFoundError, ObjectError, CollectionError, BusyError, IndexDamaged, OSError),
+    *(HTTPException, RequestValidationError, Exception),
+)
 """Errors that become answers; of one that is a bug the server also logs a traceback."""
 LATER = {"Retry-After": "5"}
 
@@ -40,6 +41,8 @@ def explained(error: Exception) -> Explanation:
             return Explanation(404, str(error))
         case ObjectError():
             return Explanation(error.status, str(error))
+        case CollectionError():
+            return Explanation(503, str(error), LATER)
         case BusyError():
             return Explanation(503, f"{error}: try again in a moment", {"Retry-After": str(error.wait)})
         case IndexMissing():

@@ -35,5 +35,3 @@ class GatewayOptions(NamedTuple):
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = 400
     """Cost of a query (`processors.query.limits.cost`) above which it is refused."""
-    languages: tuple[str, ...] = ("en",)
-    """Languages whose words are searched in all their forms."""

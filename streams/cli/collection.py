@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar
 
+from processors.broker.definition import MAIN
 from sinks.gateway.ports import CollectionError, Event, Finding, ObjectError, Status
 from streams.cli.checks import checks
 from streams.cli.common import Failure, explained, open_log, printable
 from streams.config.topology import topology_of
 
 if TYPE_CHECKING:
-    from schemas.records import Summary
+    from schemas.records import Root, Summary
     from streams.config.settings import Settings
     from streams.logs import LogAccess
     from streams.topology.flow import Topology
@@ -168,9 +169,34 @@ class GathererCollection:
         return status._replace(run=f"{status.run}; {rate}" if status.run else rate)
 
 
-def collection_of(found: Settings) -> GathererCollection:
-    """Return the collection of the settings."""
-    return GathererCollection(found)
+def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
+    """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
+    # On Kafka, the files are on the machines of the fetch stage.
+    served = found.serve.objects and not found.kafka.brokers
+    return GathererCollection(found, _bodies(found, broker) if served else None)
+
+
+def _bodies(found: Settings, broker: str) -> Bodies:
+    """Return access to the bytes of the objects of a data folder. Raises Failure."""
+    from streams.cli.wiring import embedded_settings
+    from streams.edges.object_body import BodyLimits, BodySources, ObjectBodies
+    from streams.embedded import runs
+    from streams.operations.registered import entry, summary_of
+    from streams.store.blobs import FolderBlobs
+    from streams.store.data_folder import known
+
+    def roots() -> Sequence[Root]:
+        with known(found.data) as store:
+            return runs.roots(store) if store is not None else []
+
+    def find(oid: str) -> Summary | None:
+        with known(found.data) as store:
+            kept = entry(store, broker, oid) if store is not None else None
+        return summary_of(kept) if kept is not None else None
+
+    given = embedded_settings(found)
+    sources = BodySources(roots, FolderBlobs(found.data / "blobs"), found.data, find)
+    return ObjectBodies(sources, BodyLimits.of(given.limits, given.essence, given.fetch.max_file), given.own)
 
 
 def _empty(note: str) -> Status:

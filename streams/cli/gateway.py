@@ -29,7 +29,7 @@ def gateway_options(found: Settings) -> GatewayOptions:
         raise Failure(f"serve.templates: {printable(given.templates)}: no such folder", USAGE)
     values = given.model_dump(exclude={"public", "templates"})
     templates = Path(given.templates).absolute() if given.templates else None
-    return GatewayOptions(**values, templates=templates, languages=found.search.languages)
+    return GatewayOptions(**values, templates=templates)
 
 
 def is_loopback(host: str) -> bool:

@@ -285,6 +285,8 @@ class Serve(Section):
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = Field(default="", max_length=1_000)
     """Path under which a proxy publishes the gateway, such as `/search`."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed; `*`: any. Clients behind others are one."""
     templates: str = ""
     """Folder with templates that replace those of the same name; empty: none."""
     objects: bool = False
@@ -298,7 +300,7 @@ class Serve(Section):
     timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = Field(default=400, gt=0, le=MOST)
-    """Cost of a query (`processors.query.cost`) above which it is refused."""
+    """Cost of a query above which it is refused: a plain word costs 1, a pattern 5 to 60 (`processors/query/limits.py`)."""
 
     @field_validator("token")
     @classmethod

@@ -59,7 +59,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
         else:
             os.write(ready_fd, f"{url}\n".encode())
 
-    with closing(collection_of(found)) as collection:
+    with closing(collection_of(found, broker)) as collection:
         try:
             server.serve(options, opener, collection, started)
         except OSError as error:

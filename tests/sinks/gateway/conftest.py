@@ -59,7 +59,8 @@ class CollectionDouble:
     def status(self) -> Status:
         return Status(
             "tests", "no run", [Root("file:///srv/docs/", "active", "")], [Host("http://example.org", 3, 1, "time-out")],
-            [Stage("frontier", 0), Stage("index.main", 7)], [Rejection("damaged", 2, "file:///srv/docs/bad.pdf")], ("more hosts: 2",),
+            [Stage("frontier", 0), Stage("index.main", 7)], [Rejection("damaged", 2, "file:///srv/docs/bad.pdf")],
+            ("more hosts: 2",),
         )  # fmt: skip
 
     def why(self, url: str) -> Sequence[Event]:

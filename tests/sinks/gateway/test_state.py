@@ -15,7 +15,7 @@ from schemas.query import Or
 from sinks.gateway.refinement import asked
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, State, read
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 WORD = TEXT.filter(str.strip)
 CHOICES = st.lists(st.tuples(st.sampled_from(FACETS), WORD), max_size=4, unique=True).map(tuple)
 STATES = st.builds(
