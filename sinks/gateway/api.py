@@ -24,14 +24,22 @@ from sinks.gateway.state import MAX_HIT
 Oid = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="OID of a summary.")]
 Word = Annotated[str, Query(max_length=400, description="Text that a user has typed so far.")]
 Limit = Annotated[int, Query(ge=1, le=100)]
-BAD: dict[int | str, dict[str, Any]] = {400: {"model": models.ErrorModel, "description": "The query, or a refinement, is none."}}
-MISSING: dict[int | str, dict[str, Any]] = {
-    404: {"model": models.ErrorModel, "description": "There is no such summary, or no event."}
-}
-BUSY: dict[int | str, dict[str, Any]] = {
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _error(description: str) -> dict[str, Any]:
+    """Describe an error; it is JSON, whatever the type of the answer would be."""
+    return {"description": description, "content": {"application/json": {"schema": models.ErrorModel.model_json_schema()}}}
+
+
+BAD: Responses = {400: _error("The query, or a refinement, is none.")}
+MISSING: Responses = {404: _error("There is no such summary or event.")}
+ANY: Responses = {
     401: {"description": "A token is needed."},
+    414: {"description": "The address is too long."},
+    422: _error("A parameter is impossible or unknown."),
     429: {"description": "Too many requests of this client."},
-    503: {"model": models.ErrorModel, "description": "Too many searches, or the index cannot be read now."},
+    503: _error("Too many searches, or the index or the log cannot be read now."),
 }
 _MARKS = re.compile(f"[{OPEN}{CLOSE}]")
 _LAST = re.compile(r"[^\s()\":]+$")
@@ -46,7 +54,7 @@ class ApiRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(responses=BUSY)
+        router = APIRouter(responses=ANY)
         add = router.add_api_route
         add("/api/search", self.search, response_model=models.SearchModel, responses=BAD | MISSING)
         add("/api/complete", self.complete, response_model=models.CompletionModel)
@@ -65,7 +73,7 @@ class ApiRoutes:
         page = min(asked.page, MAX_HIT // max(asked.size, 1))
         state = asked.state(asked.sort, asked.size, page)
         answer = await self._gateway.search(
-            request, lambda searcher: searcher.answer(state, Wanted(facets=asked.facets, strict=True))
+            request, lambda searcher: searcher.answer(state, Wanted(facets=asked.facets, strict=True)), state
         )  # fmt: skip
         return search_model(answer)
 
@@ -92,7 +100,7 @@ class ApiRoutes:
     async def export(self, request: Request, asked: Annotated[models.ExportParameters, Query()]) -> Response:
         """Return all matches as one stream, in order of OID, copies included."""
         state = asked.state()
-        tree = await self._gateway.search(request, lambda searcher: searcher.asked(state, strict=True).tree)
+        tree = await self._gateway.search(request, lambda searcher: searcher.asked(state, strict=True).tree, state)
         pieces = export(self._gateway.indexes, tree, asked.format, asked.compression)
         # The first piece tells whether the index answers at all.
         first = await self._gateway.slow(request, lambda: next(pieces, b""))
@@ -119,7 +127,7 @@ class ApiRoutes:
         """Return the newest matches of a query as an Atom feed."""
         state = newest(asked.state(size=50))
         wanted = Wanted(facets=False, strict=True)
-        answer = await self._gateway.search(request, lambda searcher: searcher.answer(state, wanted))
+        answer = await self._gateway.search(request, lambda searcher: searcher.answer(state, wanted), state)
         return Response(feed(answer, base(request)), media_type="application/atom+xml")
 
     async def description(self, request: Request) -> Response:
@@ -169,6 +177,6 @@ def base(request: Request) -> str:
     return f"{request.url.scheme}://{request.headers['host']}{request.scope.get('root_path', '')}"
 
 
-def _media() -> dict[int | str, dict[str, Any]]:
+def _media() -> Responses:
     kinds = [media.partition(";")[0] for media in MEDIA.values()]
     return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in (*kinds, "application/octet-stream")}}}

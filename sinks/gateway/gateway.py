@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
+from processors.query.limits import cost
 from schemas.ports import BrokerIndex
 from sinks.gateway.answers import Searcher
 from sinks.gateway.guard import client_of
@@ -15,10 +16,14 @@ from sinks.gateway.index_pool import IndexPool
 from sinks.gateway.metrics import GatewayMetrics
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
+from sinks.gateway.refinement import asked
 from sinks.gateway.slots import BusyError, Slots
+from sinks.gateway.state import State
 
 EXPORTS = 2
 """Exports, objects and reports at once: they take long, and have threads of their own."""
+EXPENSIVE = 15
+"""Cost of a query above which it takes a turn of the expensive ones: patterns that may begin with any letter, three errors."""
 
 Answer = TypeVar("Answer")
 
@@ -31,13 +36,20 @@ class Gateway:
         self.collection = collection
         self.metrics = GatewayMetrics()
         self.indexes = IndexPool(open_index)
-        self._slots = Slots(options.searches, options.queue, options.timeout)
+        self._plain = Slots(options.searches, options.queue, options.timeout)
+        self._expensive = Slots(max(1, options.searches // 2), options.queue // 4, options.timeout)
         self._slow = Slots(EXPORTS, EXPORTS * 4, options.timeout)
-        self.metrics.waiting.set_function(lambda: self._slots.waiting)
+        self._all = (self._plain, self._expensive, self._slow)
+        self.metrics.waiting.set_function(lambda: sum(slots.waiting for slots in self._all))
 
-    async def search(self, request: Request, ask: Callable[[Searcher], Answer]) -> Answer:
-        """Return what `ask` returns for a searcher, when it is this client's turn. Raises BusyError, and what `ask` raises."""
-        return await self._run(self._slots, request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index))))
+    async def search(self, request: Request, ask: Callable[[Searcher], Answer], state: State | None = None) -> Answer:
+        """Return what `ask` returns for a searcher, when it is this client's turn; `state`: what is searched.
+
+        Raises BusyError, and what `ask` raises.
+        """
+        expensive = state is not None and cost(asked(state).tree) > EXPENSIVE
+        slots = self._expensive if expensive else self._plain
+        return await self._run(slots, request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index))))
 
     async def slow(self, request: Request, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns, which may take long and searches nothing. Raises BusyError, and what `ask` raises."""
@@ -64,6 +76,6 @@ class Gateway:
 
     def close(self) -> None:
         """Release threads and indexes."""
-        self._slots.close()
-        self._slow.close()
+        for slots in self._all:
+            slots.close()
         self.indexes.close()

@@ -42,8 +42,8 @@ class Parameters(BaseModel):
 
     def state(self, sort: Sort = "relevance", size: int = 10, page: int = 1) -> State:
         """Return the state of a search page with these parameters."""
-        chosen = tuple((facet, value) for facet in FACETS for value in getattr(self, facet))
-        excluded = tuple((facet, value) for facet in FACETS for value in getattr(self, f"not_{facet}"))
+        chosen = tuple((facet, value) for facet in FACETS for value in getattr(self, facet) if value.strip())
+        excluded = tuple((facet, value) for facet in FACETS for value in getattr(self, f"not_{facet}") if value.strip())
         place, like = self.inside.strip(), self.like
         return State(self.q, chosen, excluded, self.since, self.until, place, like, self.copies, sort, size, page)
 

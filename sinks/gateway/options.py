@@ -28,7 +28,7 @@ class GatewayOptions(NamedTuple):
     rate: float = 20.0
     """Requests a second of each client, over some seconds; 0: no limit."""
     searches: int = 2
-    """Searches at once."""
+    """Plain searches at once; half as many expensive ones have turns of their own, so that plain ones need not wait for them."""
     queue: int = 64
     """Searches that wait for their turn; further ones are refused with 503."""
     timeout: float = 10.0

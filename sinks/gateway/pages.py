@@ -78,7 +78,7 @@ class PageRoutes:
         state, refused = read(request.query_params.multi_items()), ""
         answer: Answer | None = None
         try:
-            answer = await self._gateway.search(request, lambda searcher: searcher.answer(state, wanted))
+            answer = await self._gateway.search(request, lambda searcher: searcher.answer(state, wanted), state)
         except QueryError as error:
             refused = error.message
         values = {"state": state, "answer": answer, "refused": refused, "seconds": time.monotonic() - began}

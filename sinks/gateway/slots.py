@@ -58,7 +58,8 @@ class Slots:
             return
         self.waiting += 1
         try:
-            await asyncio.wait_for(self._free.acquire(), self._timeout)
+            async with asyncio.timeout(self._timeout):
+                await self._free.acquire()
         except TimeoutError:
             raise BusyError(f"no turn within {self._timeout:g} s") from None
         finally:
