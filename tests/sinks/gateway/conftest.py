@@ -1,96 +1,17 @@
-"""A gateway over an index of some summaries, asked without a socket; and doubles of what it needs of the rest."""
+"""A gateway over an index of some summaries, asked without a socket."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from processors.identity import oid, split_url
 from schemas.ports import BrokerIndex
-from schemas.records import Removed, Summary
 from sinks.gateway.app import application
 from sinks.gateway.options import GatewayOptions
-from sinks.gateway.ports import Event, Finding, Host, ObjectError, Rejection, Root, Stage, Status
-from sinks.index.tantivy.index import TantivyIndex
-
-HOSTILE = '<script>alert(1)</script>\x1b[31m\u202egnp.exe" onmouseover="x'
-"""Text that must be inert wherever it is shown."""
-
-
-def summary(url: str, type_: str = "RawText", **attributes: Any) -> Summary:
-    """A summary with attributes, each a text or several; `more`: further fields."""
-    more = attributes.pop("more", {})
-    object_url, path = split_url(url)
-    values = {
-        name.replace("_", "-"): (value,) if isinstance(value, str | bytes) else tuple(value) for name, value in attributes.items()
-    }
-    known = {"oid": oid("tests", url), "gatherer": "tests", "version": 1, "time": 1, "published": 1, "md5": "0" * 32}
-    return Summary(url=url, object_url=object_url, path=path, type=type_, attributes=values, **(known | more))
-
-
-SUMMARIES = (
-    summary("http://example.org/whale.html", "HTML", title="The white whale", author="Herman Melville", date="1851-10-18",
-            partial_text="Call me Ishmael. The whale swims around the ship."),
-    summary("http://example.org/ship.html", "HTML", title="Ships of Nantucket", author="Herman Melville", date="1850",
-            partial_text="A ship that hunts the whale has three masts."),
-    summary("file:///srv/docs/bundle.zip#papers.tar.gz#whale.txt", title="A member about a whale", keywords=["leviathan", "krill"],
-            partial_text="Whales eat krill.", date="1999-05-05"),
-    summary("file:///srv/docs/notes.txt", title="Notes", keywords="leviathan", partial_text="Nothing of interest.",
-            more={"copies": ("file:///srv/docs/copy%20of%20notes.txt",), "copies_count": 1}),
-    summary("http://other.example.net/a.pdf", "PDF", title="Krill in numbers", language="en", date="2024-03-05",
-            partial_text="Krill, krill and more krill."),
-    summary("javascript:alert(1)", title=HOSTILE, partial_text=f"hostile {HOSTILE}", author=HOSTILE,
-            weird="x" * 1_000_000),
-)  # fmt: skip
-
-
-class CollectionDouble:
-    """Implements `sinks.gateway.ports.Collection`."""
-
-    def __init__(self) -> None:
-        self.bodies: dict[str, bytes] = {}
-        """Bytes of objects, by OID."""
-
-    def status(self) -> Status:
-        return Status(
-            "tests", "no run", [Root("file:///srv/docs/", "active", "")], [Host("http://example.org", 3, 1, "time-out")],
-            [Stage("frontier", 0), Stage("index.main", 7)], [Rejection("damaged", 2, "file:///srv/docs/bad.pdf")],
-            ("more hosts: 2",),
-        )  # fmt: skip
-
-    def why(self, url: str) -> Sequence[Event]:
-        return [Event(1_000, "crawl", "discovered", "found in <b>", 1)] if url.startswith("file:///srv/docs/") else []
-
-    def findings(self) -> Iterable[Finding]:
-        return [Finding("python", True, "3.11"), Finding("disk space", False, "5 bytes free")]
-
-    def body(self, summary: Summary) -> tuple[BinaryIO, int]:
-        if summary.oid not in self.bodies:
-            raise ObjectError("there is no such file any more", 404)
-        body = self.bodies[summary.oid]
-        return io.BytesIO(body), len(body)
-
-
-class Made:
-    """An index with some summaries, in a folder."""
-
-    def __init__(self, folder: Path, summaries: Sequence[Summary]) -> None:
-        self.folder = folder
-        self.known: dict[str, Summary | Removed] = {one.oid: one for one in summaries}
-        index = TantivyIndex(folder, heap=15_000_000)
-        index.apply(summaries, {})
-        index.close()
-
-    def records(self, oids: Sequence[str]) -> Mapping[str, Summary | Removed]:
-        return {oid: self.known[oid] for oid in oids if oid in self.known}
-
-    def open(self) -> BrokerIndex:
-        return TantivyIndex(self.folder, writable=False, records=self.records)
+from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
 
 
 @pytest.fixture(scope="session")

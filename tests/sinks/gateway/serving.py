@@ -1,0 +1,65 @@
+"""A gateway in a process of its own, over a made index: `python -m tests.sinks.gateway.serving FOLDER [NAME=VALUE...]`.
+
+Prints the URL of the search page when it answers. As a module it starts such a process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from processors.identity import oid
+from sinks.gateway import server
+from sinks.gateway.options import GatewayOptions
+from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
+
+ROOT = Path(__file__).resolve().parents[3]
+MANY = 30
+"""Copies of SUMMARIES under other URLs that the index has beside them, so that there are several pages."""
+KINDS: dict[str, Callable[[str], Any]] = {
+    "port": int, "rate": float, "objects": lambda text: text == "True", "searches": int, "queue": int, "timeout": float,
+}  # fmt: skip
+
+
+@contextmanager
+def gateway(folder: Path, **options: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a gateway on a free port; yields its process and the URL of its search page. It is stopped at the end."""
+    arguments = [f"{name}={value}" for name, value in {"port": 0, "rate": 0, **options}.items()]
+    command = [sys.executable, "-m", "tests.sinks.gateway.serving", str(folder), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://"), "the gateway did not start"
+            yield process, url
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def main(folder: Path, *given: str) -> None:
+    """Serve until stopped."""
+    pairs = dict(text.split("=", 1) for text in given)
+    server.PATIENCE = float(pairs.pop("patience", server.PATIENCE))
+    options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
+    more = [
+        one.__class__(**{name: getattr(one, name) for name in one.__struct_fields__} | {"oid": oid("tests", url), "url": url})
+        for at in range(MANY)
+        for one in SUMMARIES[:5]
+        if (url := f"{one.url}-{at}")
+    ]
+    made = Made(folder, [*SUMMARIES, *more])
+    collection = CollectionDouble()
+    collection.bodies = {one.oid: b"the bytes of a member" for one in SUMMARIES if one.path}
+    server.serve(options, made.open, collection, lambda url: print(url, flush=True))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

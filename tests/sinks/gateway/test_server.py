@@ -1,0 +1,177 @@
+"""A real server: the API as described, hostile and slow clients, an end in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import pytest
+
+from sinks.gateway import server
+from sinks.gateway.options import GatewayOptions
+from tests.sinks.gateway.doubles import CollectionDouble
+from tests.sinks.gateway.serving import gateway
+
+MEMORY = 400 << 20
+"""Growth of resident memory in bytes that two hundred clients may cause."""
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A gateway, and the URL of its search page."""
+    with gateway(tmp_path_factory.mktemp("served") / "index") as started:
+        yield started
+
+
+def get(url: str, path: str, source: str = "127.0.0.1") -> tuple[int, bytes]:
+    """Status and body of an answer to a client with some address of the loopback."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60, source_address=(source, 0))
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.slow(40)
+def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
+    """Whatever is asked for: no error of ours, and each answer has a status, a type and a form that OpenAPI names."""
+    command = ["run", f"{running[1]}openapi.json", "--max-examples", "10", "--checks", CHECKS, "--no-color", "--workers", "1"]
+    # Its plugin for pytest is off (pyproject.toml), so it runs as a program.
+    done = subprocess.run(
+        [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", *command],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5_000:]
+    assert "7 selected / 7 total" in done.stdout
+
+
+def _hostile(url: str, at: int, stop: threading.Event) -> Counter[str]:
+    """One hostile client, of one of five kinds; return what became of it."""
+    parts = urlsplit(url)
+    source = f"127.0.1.{at + 1}"
+    seen: Counter[str] = Counter()
+    while not stop.is_set():
+        kind = at % 5
+        if kind == 0:  # the most expensive query that is allowed, again and again
+            status, _ = get(url, "/api/search?q=" + "+".join(f"leviathan{n}~3" for n in range(6)), source)
+            seen[str(status)] += 1
+            continue
+        with socket.create_connection((parts.hostname or "", parts.port or 0), 60, (source, 0)) as peer:
+            peer.settimeout(0.5)
+            try:
+                if kind == 1:  # a head that never ends
+                    peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+                    stop.wait(1)
+                    peer.sendall(b"x" * 100_000)
+                elif kind == 2:  # no HTTP at all
+                    peer.sendall(os.urandom(10_000))
+                elif kind == 3:  # an export that nobody reads
+                    peer.sendall(b"GET /api/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    stop.wait(1)
+                else:  # requests without waiting for answers
+                    peer.sendall(b"GET /api/search?q=whale HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+                    stop.wait(0.2)
+                seen["answered" if peer.recv(1_000) else "closed"] += 1
+            except OSError:
+                seen["closed"] += 1
+    return seen
+
+
+@pytest.mark.slow(20)
+def test_two_hundred_clients_are_served(tmp_path: Path) -> None:
+    """Among a hundred hostile clients, the searches of a hundred others are answered, and memory is bounded.
+
+    Then one signal ends the gateway in order.
+    """
+    with gateway(tmp_path / "index", queue=256) as (process, url), ThreadPoolExecutor(200) as clients:
+        get(url, "/api/search?q=whale")
+        before = _resident(process.pid)
+        stop = threading.Event()
+        hostile = [clients.submit(_hostile, url, at, stop) for at in range(100)]
+        try:
+            asked = [
+                clients.submit(get, url, f"/api/search?q=krill&page={at % 3 + 1}", f"127.0.2.{at % 100 + 1}") for at in range(500)
+            ]
+            answers = [each.result() for each in asked]
+        finally:
+            stop.set()
+        assert Counter(status for status, _ in answers) == {200: 500}
+        assert {json.loads(body)["total"] for _, body in answers} == {62}
+        assert sum((each.result() for each in hostile), Counter()).total() >= 100
+        assert _resident(process.pid) - before < MEMORY
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def _resident(pid: int) -> int:
+    """Resident memory of a process in bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_slow_request_is_ended(tmp_path: Path) -> None:
+    """A request that does not arrive in time is closed, however slowly it goes on; others are answered meanwhile."""
+    with gateway(tmp_path / "index", patience=2) as (_, url):
+        _send_slowly(url)
+
+
+def _send_slowly(url: str) -> None:
+    """Send a request letter by letter until the connection is closed."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), 60) as peer:
+        peer.settimeout(0.5)
+        began = time.monotonic()
+        while time.monotonic() - began < 30:
+            try:
+                peer.sendall(b"G")
+                assert get(url, "/livez") == (200, b"ok\n")
+                if not peer.recv(100):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        else:
+            pytest.fail("the connection is still open")
+
+
+def test_one_client_has_a_limited_number_of_connections(running: tuple[subprocess.Popen[str], str]) -> None:
+    """Connections that a client keeps open do not take those of others."""
+    parts = urlsplit(running[1])
+    held = [
+        socket.create_connection((parts.hostname or "", parts.port or 0), 60, ("127.0.3.1", 0)) for _ in range(server.CONNECTIONS)
+    ]
+    try:
+        with pytest.raises(OSError, match=r"."):
+            get(running[1], "/livez", "127.0.3.1")
+        assert get(running[1], "/livez", "127.0.3.2") == (200, b"ok\n")
+    finally:
+        for each in held:
+            each.close()
+
+
+def test_port_in_use_is_an_error(running: tuple[subprocess.Popen[str], str]) -> None:
+    """The address of another server is reported before anything is opened."""
+
+    def unexpected(*_: object) -> NoReturn:
+        raise AssertionError
+
+    options = GatewayOptions(port=urlsplit(running[1]).port or 0)
+    with pytest.raises(OSError, match="in use"):
+        server.serve(options, unexpected, CollectionDouble(), unexpected)
