@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.query import QueryError, parse, parse_lenient, unparse
-from processors.query.limits import MAX_PATTERNS, MAX_TERMS
+from processors.query.limits import MAX_PATTERNS, MAX_TERMS, cost
 from processors.query.parser import MAX_DEPTH, MAX_LENGTH
 from schemas.query import And, Every, Most, Node, Or, Phrase, Wildcard, Word
 from tests.processors.query.readme import readme_rows
@@ -279,3 +279,15 @@ def test_readme_mistakes_give_printed_message() -> None:
         with pytest.raises(QueryError) as caught:
             parse(query)
         assert caught.value.line(query) == shown
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("whale", 1), ("old white whale", 3), ('"white whale" NOT type:PDF', 2), ("whal*", 10), ("*hale", 20), ("whale~", 5),
+        ("leviathan~3", 60), ("/wh[ai]le/", 20), ("=Whale white NEAR whale", 20), ("(a OR b) -(c krill~)", 8), ("date:2024..2025", 1),
+    ],
+)  # fmt: skip
+def test_cost_of_a_query_grows_with_its_patterns(query: str, expected: int) -> None:
+    """A plain word costs 1, and each part of a query adds its own cost."""
+    assert cost(parse(query)) == expected

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.query import parse
-from processors.query.snippet import MAX_SNIPPET, snippet, terms
+from processors.query.snippet import MAX_SNIPPET, marked, matched, snippet, terms
 
 
 def shown(query: str, *texts: str) -> str:
@@ -68,3 +68,20 @@ def test_snippet_is_bounded(texts: list[str], query: str) -> None:
     assert len(found) <= MAX_SNIPPET
     assert found.count("\x02") == found.count("\x03")
     assert found.replace("\x02", "").replace("\x03", "").isprintable()
+
+
+def test_whole_text_is_marked() -> None:
+    """A title is shown whole, with every match marked."""
+    title = marked("Whales,\nand a whale's tale " + "of the sea " * 40, terms(parse("whale")))
+    assert title.startswith("\x02Whales\x03, and a \x02whale\x03's tale of")
+    assert title.endswith("of the sea")
+    assert len(title) > MAX_SNIPPET
+
+
+def test_attributes_that_matched_are_found() -> None:
+    """The first attributes with a term are returned, each with its snippet."""
+    values = {"author": ["Herman Melville"], "keywords": ["sea", "white whale"], "language": ["en"], "headings": ["The whale"]}
+    wanted = terms(parse("whale"))
+    assert matched(values, wanted, 3) == [("keywords", "white \x02whale\x03"), ("headings", "The \x02whale\x03")]
+    assert matched(values, wanted, 1) == [("keywords", "white \x02whale\x03")]
+    assert matched(values, terms(parse("squid")), 3) == []

@@ -52,7 +52,7 @@ def get(url: str, path: str, source: str = "127.0.0.1") -> tuple[int, bytes]:
 @pytest.mark.slow(40)
 def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     """Whatever is asked for: no error of ours, and each answer has a status, a type and a form that OpenAPI names."""
-    command = ["run", f"{running[1]}openapi.json", "--max-examples", "10", "--checks", CHECKS, "--no-color", "--workers", "1"]
+    command = ["run", f"{running[1]}openapi.json", "--max-examples", "5", "--checks", CHECKS, "--no-color", "--workers", "2"]
     # Its plugin for pytest is off (pyproject.toml), so it runs as a program.
     done = subprocess.run(
         [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", *command],

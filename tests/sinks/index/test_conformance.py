@@ -156,6 +156,24 @@ class TestSearching:
         assert hit.score > 0
         assert hit.snippet == "The white \x02Whale\x03 swims"
 
+    def test_hit_has_the_date_of_its_document(self, index: BrokerIndex, summary: Make) -> None:
+        """A hit has the document's own date in seconds, and none if it states none."""
+        index.apply([summary("http://a/", title="whale", date="1970-01-02"), summary("http://b/", title="whale")], {})
+        assert {hit.url: hit.date for hit in index.search(parse("whale")).hits} == {"http://a/": 86_400, "http://b/": None}
+
+    def test_records_are_those_that_exist(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """Several summaries are read at once, copies among them; removed and unknown ones are left out."""
+        kept, copy, gone = summary("http://a/"), summary("http://b/", copy_of=oid("here", "http://a/")), summary("http://c/")
+        index.apply([kept, copy, gone], {})
+        index.apply([removed("http://c/", published=2)], {})
+        assert index.records([kept.oid, copy.oid, gone.oid, "0" * 64]) == {kept.oid: kept, copy.oid: copy}
+
+    def test_plan_is_the_query_of_the_engine(self, index: BrokerIndex, summary: Make) -> None:
+        """The plan has the words as the engine looks for them, and says what is left to the predicate."""
+        index.apply([summary("http://a/", title="whale")], {})
+        assert "whale" in index.plan(parse("Whale"))
+        assert "checked with the summaries themselves: =Whale" in index.plan(parse("=Whale"))
+
     def test_word_in_title_scores_more(self, index: BrokerIndex, summary: Make) -> None:
         """A word in the title scores more than anywhere else; the other attributes are one text."""
         text = "some plain words that fill a value to a common length whale"
