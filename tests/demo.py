@@ -1,4 +1,4 @@
-"""`make demo`: gathers real input and runs three searches that must find something; only the sample site runs as a server.
+"""`make demo`: gathers real input, runs three searches that must find something, and serves the search page on a terminal.
 
 The commands are those of the `harvest` program, printed as they are typed; nothing is imported from it. A search without a hit,
 or a command that fails, ends the demonstration with exit code 1.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,22 @@ def search(what: str, query: str, ends: str, data: Path) -> None:
         raise DemoError(f"harvest search {query} gave {len(urls)} hits, none of them {ends or 'anything'}: {urls}")
 
 
+def serve(data: Path) -> None:
+    """Serve the search page until Ctrl-C. Raises DemoError."""
+    # Any free port: another page may be served already.
+    command = ["serve", "--data", str(data), "--port", "0"]
+    say("\nThe same in a browser, until Ctrl-C:")
+    say("$ " + shown(command))
+    # Ctrl-C is for the page, which ends in order. A child would inherit that a signal is ignored, but inherits no handler.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = subprocess.run([HARVEST, *command], check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if code:
+        raise DemoError(f"harvest serve ended with {code}")
+
+
 def show(folder: Path) -> None:
     """Run the whole demonstration in a temporary folder. Raises DemoError."""
     corpus, data = folder / "corpus", folder / "data"
@@ -82,6 +99,8 @@ def show(folder: Path) -> None:
             raise DemoError("robots.txt of the site was not obeyed")
     for what, query, ends in SEARCHES:
         search(what, query, ends, data)
+    if sys.stdout.isatty():
+        serve(data)
 
 
 def main() -> int:
@@ -93,6 +112,7 @@ def main() -> int:
             print(f"demo: {error}", file=sys.stderr)
             return 1
     say("\nThe same on your own files: .venv/bin/harvest gather FOLDER, then .venv/bin/harvest search WORD")
+    say("The search page: .venv/bin/harvest serve, at http://127.0.0.1:8380/")
     return 0
 
 

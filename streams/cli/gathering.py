@@ -34,6 +34,8 @@ from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
+SEARCH = "search: harvest search WORDS, or harvest serve for a page in the browser"
+"""The last line of a run: what to do with what was gathered."""
 
 
 class Stop:
@@ -198,6 +200,8 @@ class Gathering:
                 if root not in {doubt.root for doubt in doubted}:
                     note(f"{root}: {reason}{'' if ALLOW in reason else hint}")
             upkeep.upkeep(runner, self.settings.retention)
+        if not (self.quiet or self.json):
+            note(SEARCH)
         return int(bool(failed or doubted))
 
     def _report(self, table: RunReport) -> None:

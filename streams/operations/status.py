@@ -25,11 +25,13 @@ STATES = ("in doubt", "failed", "paused", "active")
 
 def stages(log: LogAccess, drawn: Topology) -> tuple[list[Stage], list[str]]:
     """Return the lag of each stage, all its topics together, in flow order, and notes."""
+    names = sorted((stage.name for stage in drawn.stages), key=len, reverse=True)
     lags: Counter[str] = Counter()
     notes = []
     try:
         for one in log.lags(drawn):
-            lags[one.group] += max(0, one.lag)
+            # On Kafka a group has a prefix before the name of its stage.
+            lags[next((name for name in names if one.group.endswith(name)), one.group)] += max(0, one.lag)
     except IndexDamaged as error:
         notes.append(f"the lag of an index is not known: {error}")
     return [Stage(name, lag) for name, lag in lags.items()], notes

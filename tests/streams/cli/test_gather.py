@@ -270,9 +270,12 @@ def test_progress_and_table_go_to_standard_error(harvest: Any, tree: Path) -> No
     result = harvest("gather", tree)
     assert result.stdout == ""
     assert "summaries made" in result.stderr
+    assert result.stderr.endswith("\nharvest: search: harvest search WORDS, or harvest serve for a page in the browser\n")
     quiet = harvest("gather", tree, "--quiet")
     assert (quiet.stdout, quiet.stderr) == ("", "")
-    assert set(json.loads(harvest("gather", tree, "--json").stdout)) >= {
+    report = harvest("gather", tree, "--json")
+    assert "harvest search" not in report.stderr
+    assert set(json.loads(report.stdout)) >= {
         *("objects", "members", "summaries", "copies", "added", "changed", "unchanged", "removed", "refused", "rejected"),
         *("bytes_in", "bytes_summaries", "ratio", "seconds"),
     }

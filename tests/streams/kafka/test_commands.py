@@ -15,8 +15,12 @@ from processors.identity import oid
 from schemas.codec import encode
 from schemas.ports import Logged, Origin
 from schemas.records import Complete, FetchedObject, Rejected, Removed, Summary
+from sinks.gateway.ports import Rejection
+from streams.cli.collection import collection_of
+from streams.config.settings import load
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
+from streams.kafka.client.status import UNKNOWN
 from streams.logs import LogAccess, StoreLog
 from streams.store import Store, partition
 from streams.topology.flow import TopologySettings, topology
@@ -151,6 +155,24 @@ def test_rejections_are_listed_the_same_on_both_engines(both: Both) -> None:
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError", f"essence  {URL}#x: encrypted"]
     assert f"  from made/0@7, {len(JUNK)} bytes" in both("rejected", "show", "made/0@7")
     assert json.loads(both("rejected", "show", URL, "--json")[0])["path"] == "x"
+
+
+def test_gateway_shows_the_same_rejections_and_history_on_both_engines(
+    both: Both, harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway's status and histories are the same on both engines, but for what only a data folder knows."""
+    harvest("roots", "add", "http://example.org/")
+    on_kafka = collection_of(load(None))
+    status = on_kafka.status()
+    monkeypatch.delenv("HARVEST_KAFKA_BROKERS")
+    embedded = collection_of(load({"data": tmp_path / "data"}))
+    rejected = [Rejection("error in catalog: ValueError", 1, "made/0@7"), Rejection("encrypted", 1, f"{URL}#x")]
+    assert sorted(status.rejections) == sorted(embedded.status().rejections) == sorted(rejected)
+    assert [(root.url, root.state) for root in status.roots] == [("http://example.org/", "active")]
+    assert (status.gatherer, status.run, status.more) == ("test", "", (UNKNOWN,))
+    lags = {stage.name: stage.lag for stage in status.stages}
+    assert (lags["essence"], lags["frontier"], list(lags)) == (1, 2, [stage.name for stage in embedded.status().stages])
+    assert list(on_kafka.why(f"{URL}#x")) == list(embedded.why(f"{URL}#x")) != []
 
 
 def test_retry_appends_original_bytes_to_original_partition(both: Both, harvest: Run, broker: Broker, cluster: Cluster) -> None:
