@@ -35,6 +35,9 @@ class Pages:
             "bytes": texts.size,
             "day": day,
             "code": texts.code,
+            "readable": texts.place,
+            "moment": texts.moment,
+            "capitalized": texts.capitalized,
             "number": lambda number: f"{number:,}",
         }
         self._environment.globals |= {"options": options, "views": views}

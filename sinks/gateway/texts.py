@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
 
-from processors.query.snippet import CLOSE, OPEN
+from processors.identity import readable
+from processors.query.snippet import CLOSE, OPEN, plain
 
 LINKED = ("http", "https", "ftp")
 """Schemes of the URLs that become links."""
@@ -16,6 +18,7 @@ MAX_SHOWN = 20_000
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x20\x7f]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def clean(text: str) -> str:
@@ -65,3 +68,21 @@ def size(count: int) -> str:
         if shown < 999.95:
             break
     return f"{shown:.1f} {unit}"
+
+
+def place(url: str) -> str:
+    """Return a URL for people: percent-decoded, without controls."""
+    return plain(readable(url))
+
+
+def moment(milliseconds: int) -> str:
+    """Return a moment in ms since the epoch, such as 2024-03-05 17:30:00 UTC; empty for one outside the years 1 to 9999."""
+    try:
+        return (_EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except OverflowError:
+        return ""
+
+
+def capitalized(text: str) -> str:
+    """Return text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]

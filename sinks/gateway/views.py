@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from processors.identity import readable
-from processors.query.facets import BY_VALUE, FACETS
+from processors.query import unparse
+from processors.query.facets import BY_VALUE, FACETS, choice
 from processors.query.snippet import plain
 from processors.query.words import exact
 from schemas.ports import FacetValue
+from schemas.query import Query
 from sinks.gateway.answers import Answer
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
 
@@ -17,6 +19,12 @@ LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Aut
 ORDERS = {
     "relevance": "Best first", "newest": "Newest first", "oldest": "Oldest first", "largest": "Largest first", "url": "By address",
 }  # fmt: skip
+EXAMPLES = ("type", "year", "author", "site", "language")
+"""Facets whose most frequent values make the example queries."""
+MAX_EXAMPLES = 3
+UNFOLDED = 5
+"""Values of a facet that are shown before the rest is folded."""
+FORMATS = {"JSON lines": "jsonl", "CSV": "csv", "SOIF": "soif"}
 NEAR = 3
 """Pages that are linked before and after the current one."""
 
@@ -148,3 +156,52 @@ def pages(answer: Answer) -> list[PageLink | None]:
             found.append(None)
         found.append(PageLink(number, state.changed(page=number), number == state.page))
     return found if last > 1 else []
+
+
+def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[ValueView]]:
+    """Return the values of a facet that are shown, chosen ones among them, and those that are folded; one alone is not folded."""
+    if len(values) <= UNFOLDED + 1:
+        return values, ()
+    shown = [value for at, value in enumerate(values) if at < UNFOLDED or value.chosen or value.excluded]
+    return shown, [value for at, value in enumerate(values) if not (at < UNFOLDED or value.chosen or value.excluded)]
+
+
+def examples(answer: Answer) -> list[str]:
+    """Return a few queries that find something."""
+    found = [(facet, values[0].value) for facet in EXAMPLES if (values := answer.facets.get(facet, ()))]
+    return [unparse(choice(facet, value)) for facet, value in found[:MAX_EXAMPLES]]
+
+
+def only(text: str) -> State:
+    """Return the state of a query alone."""
+    return State(text=text)
+
+
+def unrefined(state: State) -> State:
+    """Return the state of the same query without its refinements."""
+    return state.changed(chosen=(), excluded=(), since="", until="", inside="", like="")
+
+
+def unordered(state: State) -> State:
+    """Return a state with all that is searched, and the default for how it is shown."""
+    return state.changed(sort=SORTS[0], size=SIZES[0])
+
+
+def kept(state: State, *names: str) -> list[tuple[str, str]]:
+    """Return the parameters of a state for the hidden fields of a form that sets some parameters, and begins on the first page."""
+    return [each for each in state.changed().parameters() if each[0] not in names]
+
+
+def exports(state: State) -> list[tuple[str, str]]:
+    """Return the names of the formats of an export, and the query parts of their URLs."""
+    query = unordered(state).query
+    return [(name, f"{query}{'&' if query else '?'}format={form}") for name, form in FORMATS.items()]
+
+
+def outline(query: Query, level: int = 0) -> str:
+    """Return a query tree as an outline: a line for each node, indented by its depth."""
+    parts = getattr(query, "parts", None) or [part for part in (getattr(query, "part", None),) if part is not None]
+    values = [(name, getattr(query, name)) for name in query.__struct_fields__ if name not in ("part", "parts")]
+    said = [f"{name}={value!r}" for name, value in values if value not in ("", None)]
+    line = "  " * level + " ".join([type(query).__name__, *said])
+    return "\n".join([line, *(outline(part, level + 1) for part in parts)])
