@@ -13,6 +13,7 @@ from processors.query.words import exact
 from schemas.ports import FacetValue
 from schemas.query import Query
 from sinks.gateway.answers import Answer
+from sinks.gateway.refinement import Mistake
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
 
 LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Author", "year": "Year", "gatherer": "Gatherer"}
@@ -156,6 +157,17 @@ def pages(answer: Answer) -> list[PageLink | None]:
             found.append(None)
         found.append(PageLink(number, state.changed(page=number), number == state.page))
     return found if last > 1 else []
+
+
+def is_useful(facet: FacetView, answer: Answer) -> bool:
+    """Return whether a choice in a facet changes what is found: not if all hits have its only value."""
+    first = facet.values[0]
+    return len(facet.values) > 1 or first.chosen or first.excluded or first.total != answer.total
+
+
+def repeated(mistake: Mistake, messages: Sequence[str]) -> bool:
+    """Return whether messages about what is left out state the mistake already."""
+    return any(message.endswith(mistake.message) for message in messages)
 
 
 def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[ValueView]]:
