@@ -10,7 +10,6 @@
   const at = (id) => document.getElementById(id);
   const form = at("search"), input = at("q"), results = at("results"), facets = at("facets");
   const notice = document.createElement("p"), words = document.createElement("ul");
-
   const address = (path, asked) => Object.assign(new URL(path, form.action), { search: asked });
 
   async function ask(path, asked, signal) {
@@ -20,16 +19,20 @@
   }
 
   // Hits as one types, in the state that the hidden fields of the form keep
+  let running = new AbortController(), typing = 0, settling = 0, settled = true, isHeld = false, shown = location.search;
 
-  let running = new AbortController(), typing = 0, settling = 0, settled = true, shown = location.search;
-
-  async function show(asked) {
+  async function show(asked, proposed) {
     running.abort();
     const { signal } = (running = new AbortController());
     shown = location.search;
     results.setAttribute("aria-busy", "true");
     try {
-      showHits(await (await ask("results", asked, signal)).text());
+      const hits = await (await ask("results", asked, signal)).text();
+      // While a word is incomplete, the hits before are better than none.
+      isHeld = hits.includes("data-none") && (await proposed);
+      signal.throwIfAborted();
+      if (isHeld) return true;
+      showHits(hits);
       showFacets(await (await ask("facets", asked, signal)).text());
       notice.textContent = "";
     } catch (error) {
@@ -56,7 +59,7 @@
     for (const each of facets.querySelectorAll("details")) each.open = open.includes(each.dataset.fold);
   }
 
-  function typed() {
+  function typed(proposed) {
     const fields = new URLSearchParams(new FormData(form));
     if (!input.value.trim()) fields.delete("q");
     const asked = fields.toString(), url = address("", asked);
@@ -64,8 +67,8 @@
     if (url.href !== location.href) history[settled ? "pushState" : "replaceState"](null, "", url);
     settled = false;
     clearTimeout(settling);
-    settling = setTimeout(() => { settled = true; }, SETTLED_MS);
-    return show(asked);
+    settling = setTimeout(() => { settled = true; if (isHeld) show(asked); }, SETTLED_MS);
+    return show(asked, proposed);
   }
 
   async function submitted(event) {
@@ -89,7 +92,6 @@
   }
 
   // Completion of the last word: a combobox with a list (ARIA Authoring Practices)
-
   let completing = new AbortController(), chosen = -1;
 
   function close() {
@@ -103,21 +105,21 @@
   async function complete() {
     close();
     const { signal } = (completing = new AbortController()), last = LAST_WORD.exec(input.value)?.[0] ?? "";
-    if (last.length < 2 || input.value.length > 400 || input.selectionEnd < input.value.length) return;
+    if (last.length < 2 || input.value.length > 400 || input.selectionEnd < input.value.length) return false;
     try {
       const asked = new URLSearchParams({ q: input.value, limit: "6" }).toString();
       const found = (await (await ask("api/complete", asked, signal)).json()).words;
       if (!signal.aborted && document.activeElement === input) propose(found.filter(({ word }) => word !== last.toLowerCase()));
     } catch {
-      // No words are proposed then: what is wrong is said of the hits.
+      // No words then: what is wrong is said of the hits.
     }
+    return !signal.aborted && !words.hidden;
   }
 
   function propose(found) {
     words.replaceChildren(...found.map(({ word, total }, number) => {
       const option = document.createElement("li"), count = document.createElement("span");
-      for (const [name, value] of [["id", `word-${number}`], ["role", "option"], ["aria-selected", "false"]]) option.setAttribute(name, value);
-      option.dataset.word = word;
+      Object.assign(option, { id: `word-${number}`, role: "option", ariaSelected: "false" }).dataset.word = word;
       count.textContent = total.toLocaleString("en");
       option.append(word, " ", count);
       return option;
@@ -129,7 +131,7 @@
   function choose(number) {
     const options = [...words.children];
     chosen = number < options.length ? number : -1; // after the last one comes the field itself
-    options.forEach((each, place) => each.setAttribute("aria-selected", String(place === chosen)));
+    options.forEach((each, place) => { each.ariaSelected = String(place === chosen); });
     input.setAttribute("aria-activedescendant", options[chosen]?.id ?? "");
   }
 
@@ -140,14 +142,13 @@
   }
 
   // Keys
-
   const titles = () => [...document.querySelectorAll(".hit h2 a")];
   const closeMenus = (but) => document.querySelectorAll(".menu[open]").forEach((menu) => { menu.open = menu.contains(but); });
   const isPlain = (event) => !(event.isComposing || event.ctrlKey || event.altKey || event.metaKey);
 
   function keyInField(event) {
-    const isOpen = !words.hidden;
     if (!isPlain(event)) return;
+    const isOpen = !words.hidden;
     if (event.key === "ArrowDown" && isOpen) choose(chosen + 1);
     else if (event.key === "ArrowUp" && isOpen) choose(chosen < 0 ? words.children.length - 1 : chosen ? chosen - 1 : Infinity);
     else if (event.key === "ArrowDown" && titles().length) titles()[0].focus();
@@ -175,7 +176,6 @@
   form.append(words);
   Object.assign(input, { role: "combobox", ariaAutoComplete: "list", ariaExpanded: "false", autocomplete: "off" });
   input.setAttribute("aria-controls", "words");
-
   words.addEventListener("mousedown", (event) => {
     event.preventDefault(); // the field keeps the focus
     if (event.target.closest("li")) accept(event.target.closest("li"));
@@ -185,12 +185,11 @@
   input.addEventListener("blur", close);
   for (const kind of ["input", "compositionend"]) input.addEventListener(kind, (event) => {
     clearTimeout(typing);
-    if (!event.isComposing) typing = setTimeout(() => { complete(); if (results) typed(); }, TYPED_MS);
+    if (!event.isComposing) typing = setTimeout(results ? () => typed(complete()) : complete, TYPED_MS);
   });
   document.addEventListener("keydown", keyOnPage);
   document.addEventListener("click", (event) => closeMenus(event.target));
   addEventListener("popstate", restored);
-
   if (at("keys")) {
     at("keys").closest("label").hidden = false;
     at("keys").checked = !localStorage.getItem(KEYS_OFF);
