@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from processors.identity import readable
@@ -180,8 +181,12 @@ def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[V
 
 def examples(answer: Answer) -> list[str]:
     """Return a few queries that find something."""
-    found = [(facet, values[0].value) for facet in EXAMPLES if (values := answer.facets.get(facet, ()))]
-    return [unparse(choice(facet, value)) for facet, value in found[:MAX_EXAMPLES]]
+    found: list[str] = []
+    for facet in EXAMPLES:
+        # A value of an index is shown as it is, even where a query cannot name it.
+        with suppress(ValueError):
+            found += [unparse(choice(facet, each.value)) for each in answer.facets.get(facet, ())[:1]]
+    return found[:MAX_EXAMPLES]
 
 
 def only(text: str) -> State:
