@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import suppress
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -89,8 +90,10 @@ class Gateway:
         self._exporting[client] -= 1
         if not self._exporting[client]:
             del self._exporting[client]
-        if isinstance(pieces, Generator):
-            pieces.close()
+        # It closes itself if a piece is being made now.
+        with suppress(ValueError):
+            if isinstance(pieces, Generator):
+                pieces.close()
 
     def searcher(self, index: BrokerIndex) -> Searcher:
         """Return a searcher of an index."""
