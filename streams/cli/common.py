@@ -189,6 +189,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "streams.operations.rebuild": ("MismatchError", 1),
         "streams.sandbox.values": ("SandboxError", 1),
         "streams.kafka.client.brokers": ("BrokerError", 1),
+        "streams.kafka.client.reach": ("ClientSettingsError", 2),
     }
     for module, (name, code) in modules.items():
         # A class that was never imported was never raised: importing it here would make every error slow.

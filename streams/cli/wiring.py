@@ -93,17 +93,21 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
 
 def worker_settings(settings: Settings) -> WorkerSettings:
     """Return the settings of a worker on Kafka. Raises Failure without a Gatherer's name: workers of one cluster need one."""
+    from streams.kafka.client.cluster import Cluster
     from streams.kafka.worker.worker import WorkerSettings
 
     if "gatherer" not in settings.model_fields_set:
         raise Failure("gatherer: every OID is made of it, so workers must be told one name (HARVEST_GATHERER=name)", 2)
     added = own_additions(settings)
     essence = essence_settings(settings, settings.gatherer, added)
+    cluster = Cluster.of(settings.kafka)
     return WorkerSettings(
         brokers=settings.kafka.brokers,
         prefix=settings.kafka.prefix,
         registry=settings.kafka.registry,
         register=settings.kafka.register,
+        security=cluster.security,
+        further=cluster.further,
         index_url=settings.index.url,
         index_name=settings.index.name,
         folder=settings.data,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
+
+from streams.config.base import Section, mistake
+from streams.config.client_settings import client_settings
+from streams.config.connections import KafkaSecurity
 
 MIB = 1 << 20
 DAY = 86_400
@@ -15,24 +19,6 @@ AGE = 100 * YEAR
 """Upper limit of all times: a later end that no time or row could hold is a mistake."""
 MOST = 1 << 50
 """Upper limit of all sizes and counts: a thousand times the capacity of any machine."""
-
-
-def refuse_nul(value: object) -> object:
-    """Return a value unchanged; no path, name or address may contain a NUL. Raises ValueError."""
-    if isinstance(value, str) and "\0" in value:
-        raise ValueError("a NUL can be in no setting")
-    return value
-
-
-class Section(BaseModel):
-    """A table of `harvest.toml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_nul(cls, value: object) -> object:
-        return refuse_nul(value)
 
 
 class RootDefaults(Section):
@@ -199,6 +185,21 @@ with warnings.catch_warnings():
         """URL of a Schema Registry; empty: values are in Avro's single-object encoding."""
         register: bool = True
         """Whether to register schemas that are missing in the registry; use false in production."""
+        security: KafkaSecurity = KafkaSecurity()
+        client: dict[str, str] = Field(default={})
+        """Further settings of librdkafka, a table; in the environment NAME=VALUE, separated by commas."""
+
+        @field_validator("client", mode="before")
+        @classmethod
+        def _client(cls, value: Any) -> dict[str, str]:
+            return client_settings(value)
+
+        @field_validator("registry")
+        @classmethod
+        def _without_login(cls, value: str) -> str:
+            if "@" in value:
+                raise mistake("user and password belong to kafka.security.registry_user and registry_password")
+            return value
 
 
 class BrokerSection(Section):

@@ -26,6 +26,7 @@ import msgspec
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
+from streams.config.base import NAMED, Section, refuse_nul
 from streams.config.sections import (
     AGE,
     DAY,
@@ -39,18 +40,16 @@ from streams.config.sections import (
     RootDefaults,
     Sandbox,
     Search,
-    Section,
     Serve,
     Worker,
-    refuse_nul,
 )
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
-SECRET = frozenset({"serve.token"})
-"""Settings whose values are never shown, not even wrong ones."""
+HIDDEN = re.compile(r"serve\.token|kafka\.registry|kafka\.security(\..*)?")
+"""Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""
 
 UNNAMED = "a folder has to be named (.: the working folder)"
 """Error for an empty folder name, most likely an unset shell variable."""
@@ -94,7 +93,13 @@ def cores() -> int:
 class Settings(BaseSettings):
     """All settings."""
 
-    model_config = {"extra": "forbid", "frozen": True, "use_attribute_docstrings": True, "allow_inf_nan": False}
+    model_config = {
+        "extra": "forbid",
+        "frozen": True,
+        "use_attribute_docstrings": True,
+        "allow_inf_nan": False,
+        "hide_input_in_errors": True,
+    }
 
     data: Path = Path("harvest-data")
     """The data folder."""
@@ -155,7 +160,7 @@ def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Settin
         kind = field.annotation
         if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Section):
             yield from known(kind, f"{above}{name}.")
-        elif get_origin(kind) is dict:
+        elif get_origin(kind) is dict and issubclass(get_args(kind)[1], Section):
             yield from known(get_args(kind)[1], f"{above}{name}.{ANY}.")
         else:
             many = get_origin(kind) is tuple and bool(get_args(kind))
@@ -253,6 +258,9 @@ def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) 
     """Return the first error as a line: its source, its key, and what is wrong with it."""
     fault = error.errors()[0]
     path = [str(part) for part in fault["loc"] if not isinstance(part, int) and part != "[key]"]
+    plain = fault.get("ctx", {})
+    if plain.get(NAMED):
+        path.append(plain[NAMED])
     key = ".".join(path)
     where = next((name for name, values in sources.items() if _has(values, path)), "")
     at = f"{where}: {key}" if where not in ("flags", "environment", "") else key
@@ -260,7 +268,9 @@ def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) 
         at = PREFIX + re.sub(r"[.-]", "_", key).upper()
     if fault["type"] == "extra_forbidden":
         return f"{at}: no such setting{_nearest(key, {setting.key: None for setting in known()})}"
-    shown = "" if key in SECRET else f", not {fault['input']!r:.60}"
+    if fault["type"] == "plain":
+        return f"{at}: {plain['text']}"
+    shown = "" if HIDDEN.fullmatch(key) else f", not {fault['input']!r:.60}"
     return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{shown}"
 
 

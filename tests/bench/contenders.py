@@ -74,10 +74,11 @@ def stage(*, rows: bool) -> Stage[Holder, Holder]:
 
 def harvest(task: Task) -> None:
     """Run Harvest's agent."""
+    from streams.kafka.client.cluster import Cluster
     from streams.kafka.decide.agents import Decider
 
     app = _application(task)
-    Decider(app, stage(rows=task.rows), task.prefix)
+    Decider(app, stage(rows=task.rows), Cluster(task.broker, task.prefix))
     _serve(app)
 
 
@@ -110,9 +111,10 @@ def faust(task: Task) -> None:
 
 
 def _application(task: Task) -> Any:
+    from streams.kafka.client.cluster import Cluster
     from streams.kafka.decide.apps import application
 
-    return application(task.group, task.broker, task.folder, task.partitions, broker_commit_interval=COMMIT)
+    return application(task.group, Cluster(task.broker), task.folder, task.partitions, broker_commit_interval=COMMIT)
 
 
 def _serve(app: Any) -> None:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -30,6 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 from confluent_kafka.cimpl import NewTopic
 
 from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, cluster_errors
+from streams.kafka.client.reach import Contact
 from streams.logs import Lag, stage_inputs
 from streams.topology.flow import Stage, Topology
 
@@ -95,7 +95,8 @@ class Admin:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._client = AdminClient(cluster.client())
+        self._contact = Contact(cluster)
+        self._client = self._contact.client
 
     def partitions(self) -> dict[str, int]:
         """Return the partition count of every existing topic, by its name on the cluster."""
@@ -103,7 +104,7 @@ class Admin:
 
     def _listed(self) -> dict[str, Any]:
         with cluster_errors(self._cluster):
-            return dict(self._client.list_topics(timeout=REACH).topics)
+            return dict(self._contact.metadata(REACH).topics)
 
     def found(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Return those of the topics that exist, with their effective settings (their own and the broker's defaults)."""

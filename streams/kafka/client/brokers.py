@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
-from streams.kafka.client.cluster import changelog_of
+from streams.kafka.client.cluster import Cluster, changelog_of
+from streams.kafka.client.reach import Contact
 from streams.topology.flow import REJECTED, Edge, Stage, Topology
 
 TIMEOUT = 10.0
@@ -79,20 +79,18 @@ def is_transient(error: KafkaError) -> bool:
     return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
 
-def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> dict[str, int]:
-    """Return the partition count of each of these stages. Raises BrokerError unless all their topics exist."""
-    return {name: partitions(brokers, prefix, declared.stage(name)) for name in stages}
+def check(declared: Topology, stages: Iterable[str], cluster: Cluster) -> dict[str, int]:
+    """Return the partition count of each of these stages. Raises as `partitions` does, unless all their topics exist."""
+    return {name: partitions(cluster, declared.stage(name)) for name in stages}
 
 
-def partitions(brokers: Sequence[str], prefix: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> int:
-    """Return the partition count that all topics of a stage share. Raises BrokerError."""
-    asked = ",".join(brokers)
-    client = AdminClient({"bootstrap.servers": asked, "log_level": 0})
+def partitions(cluster: Cluster, stage: Stage[Any, Any] | Edge[Any, Any]) -> int:
+    """Return the partition count that all topics of a stage share. Raises BrokerError, ClusterError, ClientSettingsError."""
     try:
-        there = client.list_topics(timeout=TIMEOUT).topics
+        there = Contact(cluster).metadata(TIMEOUT).topics
     except KafkaException:
-        raise BrokerError(f"kafka.brokers: none of {asked} answers") from None
-    wanted = [prefix + name for name in stage_topics(stage)]
+        raise BrokerError(f"kafka.brokers: none of {cluster.brokers} answers") from None
+    wanted = [cluster.topic(name) for name in stage_topics(stage)]
     if missing := [name for name in wanted if name not in there]:
         raise BrokerError(f"topics are missing: {', '.join(missing)} (`harvest topics apply` makes them)")
     counts = {name: len(there[name].partitions) for name in wanted}

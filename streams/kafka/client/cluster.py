@@ -1,6 +1,8 @@
 """Kafka cluster settings shared by all clients: names, client settings, one-line errors.
 
 Laws:
+- Every client of the brokers is made with the settings of `Cluster.client`, or with credentials for the same `Security`: no other
+  module names addresses, protocol, login or certificates.
 - The name of a topic or a group on the cluster begins with the prefix; only this module adds it.
 - A refused request or an unreachable cluster is a ClusterError of one line.
 """
@@ -12,6 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
+
+from streams.kafka.client.security import Security
 
 if TYPE_CHECKING:
     from streams.config.sections import Kafka
@@ -35,7 +39,10 @@ class ClusterError(Exception):
 
 
 class Cluster(NamedTuple):
-    """Address and layout of a cluster. `brokers`: host:port, separated by commas."""
+    """Address, security and layout of a cluster.
+
+    `brokers`: host:port, separated by commas; `further`: other settings of librdkafka, by name.
+    """
 
     brokers: str
     prefix: str = ""
@@ -43,13 +50,22 @@ class Cluster(NamedTuple):
     replication: int = 1
     registry: str = ""
     register: bool = True
+    security: Security = Security()
+    further: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, settings: Kafka) -> Cluster:
         """Return the cluster of the settings."""
-        brokers = ",".join(settings.brokers)
-        fields = {name: getattr(settings, name) for name in cls._fields if name != "brokers"}
-        return cls(brokers, **fields)
+        return cls(
+            ",".join(settings.brokers),
+            settings.prefix,
+            settings.partitions,
+            settings.replication,
+            settings.registry,
+            settings.register,
+            Security.of(settings.security),
+            tuple(settings.client.items()),
+        )
 
     def topic(self, name: str) -> str:
         """Return the name of a topic on the cluster."""
@@ -66,7 +82,11 @@ class Cluster(NamedTuple):
     def client(self, **more: Any) -> dict[str, Any]:
         """Return settings of a confluent-kafka client, with `__` for each dot. The client logs nothing; its caller does."""
         given = {name.replace("__", "."): value for name, value in more.items()}
-        return {"bootstrap.servers": self.brokers, "client.id": "harvest", "log_level": 0, **given}
+        return {"log_level": 0, **given, **self.connection()}
+
+    def connection(self) -> dict[str, Any]:
+        """Return the settings of the connection alone; they contain secrets."""
+        return {"bootstrap.servers": self.brokers, "client.id": "harvest", **dict(self.further), **self.security.confluent()}
 
 
 def heartbeat(session: float) -> float:
@@ -101,4 +121,6 @@ def sentence(cluster: Cluster, error: Any) -> str:
     silent = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}  # noqa: SLF001
     if not isinstance(error, KafkaError):
         return str(error).splitlines()[0]
+    if advice := cluster.security.advice([error]):
+        return f"{cluster.brokers}: {advice}"
     return f"{cluster.brokers}: no broker of Kafka answers" if error.code() in silent else f"{cluster.brokers}: {error.str()}"

@@ -15,6 +15,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from streams.kafka.client.cluster import Cluster
+
 PARTITIONER = {"partitioner": "murmur2_random"}
 """Setting of every confluent-kafka producer (law 7).
 
@@ -49,9 +51,9 @@ def ordered_producer(client: Mapping[str, Any]) -> Producer:
     return Producer({**ORDERED, **BUFFERED, **PARTITIONER, **client})
 
 
-def worker_client(kafka: str) -> dict[str, Any]:
-    """Return the connection settings of a worker's producer, which logs to the worker's log; `kafka`: host:port,host:port."""
-    return {"bootstrap.servers": kafka, "client.id": "harvest", "logger": logging.getLogger("harvest.kafka")}
+def worker_client(cluster: Cluster) -> dict[str, Any]:
+    """Return the connection settings of a worker's client, which logs to the worker's log."""
+    return {**cluster.connection(), "logger": logging.getLogger("harvest.kafka")}
 
 
 def connected(producer: Producer) -> Producer:

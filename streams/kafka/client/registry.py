@@ -45,7 +45,7 @@ class Registry:
         self._cluster = cluster
         self._topics = {topic.name: topic for topic in topics}
         try:
-            self._client: Any = client or SchemaRegistryClient.new_client({"url": cluster.registry})
+            self._client: Any = client or SchemaRegistryClient.new_client(cluster.security.registry(cluster.registry))
         except ValueError as error:
             raise ClusterError(f"kafka.registry: {error}") from error
 

@@ -36,7 +36,7 @@ from schemas.ports import Origin
 from schemas.records import Record, Rejected
 from schemas.wire import SINGLE, Wire
 from streams.clock import now_ms
-from streams.kafka.client.cluster import ClusterError
+from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.decide.apps import STORE
 from streams.kafka.decide.gap_detector import PATIENCE, GapDetector
 from streams.kafka.decide.offset_probe import make_probe
@@ -83,14 +83,14 @@ def exit_reason(error: BaseException | None) -> str:
 class Decider:
     """The agent of a stage, in an application of its own.
 
-    `prefix` starts the name of each topic on the broker; `wire` is the format of values there.
+    `cluster` is that of the application; `wire` is the format of values there.
     """
 
     def __init__(
         self,
         app: faust.App,
         stage: Stage[Any, Any],
-        prefix: str = "",
+        cluster: Cluster,
         end: Callable[[BaseException | None], None] = die,
         wire: Wire = SINGLE,
         largest: int = LARGEST,
@@ -100,18 +100,17 @@ class Decider:
         self.stage = stage
         self.end = end
         self.wire = wire
-        self._prefix = prefix
+        self._prefix = prefix = cluster.prefix
         self._largest = largest
         inputs = (*stage.inputs, *((stage.ticks,) if stage.ticks else ()))
         self.names = {prefix + topic.name: topic.name for topic in inputs}
         self.router = Router(stage, REJECTED)
         partitions = app.conf.topic_partitions
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
-        brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
-        seen = make_probe({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
+        seen = make_probe(cluster.client())
         self.following = GapDetector(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
         self.owned = OwnedPartitions(self)
-        self.sender = Sender(brokers, lambda: self.owned.session, self.owned.awake)
+        self.sender = Sender(cluster, lambda: self.owned.session, self.owned.awake)
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
         self._ended = time.monotonic()

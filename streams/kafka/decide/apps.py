@@ -14,7 +14,9 @@ from typing import Any
 import faust
 import mode.loop
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.client_workarounds import Transport
+from streams.kafka.decide.credentials import credentials, equal_settings
 from streams.kafka.decide.recovering import manager
 
 STORE = {
@@ -27,8 +29,8 @@ STORE = {
 """RocksDB's memory for each partition of a table."""
 
 
-def application(group: str, kafka: str, folder: str | os.PathLike[str], partitions: int, **settings: Any) -> faust.App:
-    """Return an application with consumer group `group` at broker `kafka` (host:port), and its tables in `folder`."""
+def application(group: str, cluster: Cluster, folder: str | os.PathLike[str], partitions: int, **settings: Any) -> faust.App:
+    """Return an application with consumer group `group` on a cluster, and its tables in `folder`."""
     usual: dict[str, Any] = {
         "store": "rocksdb://",
         "topic_partitions": partitions,
@@ -43,8 +45,10 @@ def application(group: str, kafka: str, folder: str | os.PathLike[str], partitio
         "producer_acks": -1,
         "web_enabled": False,
     }
-    usual["TableManager"] = manager({"bootstrap.servers": kafka, "client.id": "harvest", "log_level": 0})
-    app = faust.App(group, broker=f"kafka://{kafka}", datadir=os.fspath(folder), **(usual | settings))
+    usual |= equal_settings(dict(cluster.further))[0]
+    usual["broker_credentials"] = credentials(cluster.security)
+    usual["TableManager"] = manager(cluster.client())
+    app = faust.App(group, broker=f"kafka://{cluster.brokers}", datadir=os.fspath(folder), **(usual | settings))
     app.transport = Transport(app.conf.broker, app)
     return app
 

@@ -16,6 +16,7 @@ from streams.kafka.client.cluster import TAKEN, ClusterError, heartbeat
 from streams.kafka.decide.agents import LARGEST, Decider, exit_reason
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import Transport, tables
+from streams.kafka.decide.credentials import equal_settings
 from streams.kafka.worker.worker import Context
 from streams.topology.flow import Stage
 
@@ -57,7 +58,7 @@ def run_agent(context: Context) -> None:
     with claim_folder(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
-            context.brokers,
+            context.cluster,
             folder,
             context.partitions,
             broker_commit_interval=settings.commit,
@@ -68,7 +69,7 @@ def run_agent(context: Context) -> None:
         telling = context.telling
         # Ends the process before anything of the batch can be committed.
         die = lambda error: telling.end(exit_reason(error))  # noqa: E731 - named for the line below
-        decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=max_record_bytes(context))
+        decider = Decider(app, stage, context.cluster, die, wire=context.wire, largest=max_record_bytes(context))
         owned = decider.owned
         decider.telling = telling
         cast("Transport", app.transport).taken = lambda: telling.end(TAKEN)  # type: ignore[method-assign]
@@ -77,6 +78,9 @@ def run_agent(context: Context) -> None:
         # Faust does not report an absent broker, and keeps its partitions.
         telling.needs("broker", telling.broker)
         telling.started()
+        if without := equal_settings(dict(context.cluster.further))[1]:
+            names = ", ".join(without)
+            telling.logs.say(f"kafka.client: Faust's client has no {names}: the other clients of {stage.name} alone use that")
         context.watch(owned.places, owned.excused)
         try:
             # With JSON logging, Faust's lines are JSON too.

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import SendSplitter, flush, ordered_producer, worker_client
 
 PATIENCE = 30.0
@@ -50,14 +51,14 @@ class RecordPosition(NamedTuple):
 class Sender:
     """Sends records with one producer. For one event loop."""
 
-    def __init__(self, kafka: str, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
-        """`kafka`: host:port, separated by commas; `session` returns the seconds that a record may wait in the client.
+    def __init__(self, cluster: Cluster, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
+        """`session` returns the seconds that a record may wait in the client.
 
         `session` is called once, when the producer is created; `awake` before each send: it raises if the process was suspended.
         """
         self._session = session
         self._awake = awake
-        self._settings = worker_client(kafka)
+        self._settings = worker_client(cluster)
         self._producer: Producer | None = None
         self._left = 0
         self._failed: KafkaError | None = None

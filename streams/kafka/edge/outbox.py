@@ -17,17 +17,18 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from schemas.wire import SINGLE, Wire
 from streams.edges.base import Finished
 from streams.edges.parse_job import Frame
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import TOO_LARGE, SendSplitter, flush, ordered_producer, worker_client
 from streams.kafka.edge.source import Headers
 
 
 class Outbox:
-    """Producer with the state of its sends. `prefix` starts each topic's name on the cluster; `wire` is the format of values."""
+    """Producer with the state of its sends. `settings`: further ones of the client; `wire` is the format of values."""
 
-    def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
+    def __init__(self, cluster: Cluster, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
         self._wire = wire
-        self._producer = ordered_producer({**worker_client(kafka), **settings})
-        self._prefix = prefix
+        self._producer = ordered_producer({**worker_client(cluster), **settings})
+        self._prefix = cluster.prefix
         self._splitter = SendSplitter()
         self._left = 0
         self._failed: KafkaError | None = None

@@ -14,6 +14,7 @@ from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
 from streams.kafka.client.cluster import cluster_errors, membership
+from streams.kafka.client.producer import worker_client
 from streams.kafka.edge.edges import EdgeRunner
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
@@ -69,16 +70,15 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     """Run an edge until a signal arrives. Raises KafkaException, ClusterError, and what ends the edge."""
     settings = context.settings
     client = {
-        "bootstrap.servers": context.brokers,
         "group.id": context.group,
         "auto.offset.reset": "earliest",
-        "logger": logging.getLogger("harvest.kafka"),
         "partition.assignment.strategy": "cooperative-sticky",
         **membership(settings.session, settings.instance),
         "queued.max.messages.kbytes": 32 << 10,
+        **worker_client(context.cluster),
     }
     topic = settings.prefix + edge.topic
-    outbox = Outbox(context.brokers, settings.prefix, {}, context.wire)
+    outbox = Outbox(context.cluster, {}, context.wire)
     runner = EdgeRunner(edge, buffer, outbox, client, topic, settings.commit)
     telling = context.telling
     telling.beats(lambda: telling.since(runner.beat))

@@ -24,7 +24,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
     is a recreated changelog: without the rows, the stage would not notice what is gone. Raises BrokerError, ClusterError, OSError.
     """
     drawn = worker_topology(settings)
-    counts = check(drawn, stages, settings.brokers, settings.prefix)
+    counts = check(drawn, stages, settings.cluster)
     admin = Admin(settings.cluster)
     for lag in admin.lags(drawn, stages):
         if lag.lag < 0:

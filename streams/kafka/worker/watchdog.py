@@ -24,6 +24,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.worker.telemetry import PartitionId
 from streams.kafka.worker.telemetry import PartitionProgress as Seen
 
@@ -51,7 +52,7 @@ class Watchdog(threading.Thread):
 
     def __init__(
         self,
-        brokers: str,
+        cluster: Cluster,
         group: str,
         stall: float,
         mine: Callable[[], Iterable[PartitionId]],
@@ -62,7 +63,7 @@ class Watchdog(threading.Thread):
     ) -> None:
         """`end` ends the process with a reason; `everywhere` returns all partitions that the group reads."""
         super().__init__(name="watchdog", daemon=True)
-        self._brokers, self._group, self._stall = brokers, group, stall
+        self._cluster, self._group, self._stall = cluster, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
         self._everywhere = everywhere
         self._seen: dict[PartitionId, CommittedPosition] = {}
@@ -71,9 +72,7 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         """Check periodically, without end."""
-        client = Consumer(
-            {"bootstrap.servers": self._brokers, "group.id": self._group, "enable.auto.commit": False, "log_level": 0}
-        )
+        client = Consumer(self._cluster.client(group__id=self._group, enable__auto__commit=False))
         last = time.monotonic()
         while True:
             time.sleep(self._stall / LOOKS)
@@ -140,7 +139,7 @@ class Watchdog(threading.Thread):
                 stands = before is not None and before[:2] == (offset, metadata)
                 found[at.topic, at.partition] = before if before and stands else CommittedPosition(offset, metadata, now)
         late = [place for place, standing in found.items() if now - standing.since > self._stall]
-        if late and (nobodys := sorted(set(late) - assigned_partitions(self._brokers, self._group))):
+        if late and (nobodys := sorted(set(late) - assigned_partitions(self._cluster, self._group))):
             topic, partition = nobodys[0]
             where = f"{topic}-{partition}: stands at {found[nobodys[0]].offset}"
             self._end(f"{where} for more than {self._stall:.0f} s, nobody of the group has it, and this process has none")
@@ -157,10 +156,10 @@ def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
         raise
 
 
-def assigned_partitions(brokers: str, group: str) -> set[PartitionId]:
+def assigned_partitions(cluster: Cluster, group: str) -> set[PartitionId]:
     """Return the partitions assigned to the members of a group. Raises KafkaException."""
     # A new client each time: one whose broker restarted twice gets no more answers about groups.
-    client = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
+    client = AdminClient(cluster.client())
     (asked,) = client.describe_consumer_groups([group], request_timeout=TIMEOUT).values()
     members = asked.result(2 * TIMEOUT).members or []
     return {(at.topic, at.partition) for member in members if member.assignment for at in member.assignment.topic_partitions}

@@ -25,6 +25,7 @@ from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.registry import wire
+from streams.kafka.client.security import Security
 from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
@@ -45,6 +46,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     registry: str = ""
     """URL of a Schema Registry; `register` says whether missing schemas are registered."""
     register: bool = True
+    security: Security = Security()
+    further: tuple[tuple[str, str], ...] = ()
+    """Further settings of librdkafka, as in `kafka.client`."""
     index_url: str = ""
     index_name: str = "harvest"
     """Location of the index, as in the settings `index.url` and `index.name`."""
@@ -69,7 +73,14 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cluster(self) -> Cluster:
         """The cluster, for administration and sinks."""
-        return Cluster(",".join(self.brokers), self.prefix, registry=self.registry, register=self.register)
+        return Cluster(
+            ",".join(self.brokers),
+            self.prefix,
+            registry=self.registry,
+            register=self.register,
+            security=self.security,
+            further=self.further,
+        )
 
 
 class Context(msgspec.Struct, frozen=True, dict=True):
@@ -115,7 +126,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     def watch(self, mine: Callable[[], Iterable[PartitionId]], excused: Callable[[], Iterable[PartitionId]]) -> None:
         """Start a watchdog, which ends this process if its partitions stand still and are not excused."""
         told = self.telling.end, self.telling.looked
-        Watchdog(self.brokers, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()
+        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()
 
 
 Runner = Callable[[Context], None]
@@ -143,7 +154,7 @@ def run_stage(
     stage = worker_topology(settings).stage(name)
     said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
     telling = WorkerTelemetry(stage.name, settings.prefix, settings.stall, *said)
-    context = Context(stage, settings, partitions(settings.brokers, settings.prefix, stage), telling)
+    context = Context(stage, settings, partitions(settings.cluster, stage), telling)
     module, _, function = RUNNERS[runner_key(stage)].partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     runner(context)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.agents import Decider
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import tables
@@ -61,9 +62,10 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
     stage = topology(TopologySettings()).stage(name)
     assert isinstance(stage, Stage)
     with tables(Path(folder), time.time()):
+        cluster = Cluster(broker, prefix)
         settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
-        app = application(f"{prefix}{name}", broker, folder, int(partitions), **settings)
-        decider = Dying(app, stage, prefix)
+        app = application(f"{prefix}{name}", cluster, folder, int(partitions), **settings)
+        decider = Dying(app, stage, cluster)
         decider.where, left, *stops = cut.split(":")
         decider.left = int(left)
         if stops:

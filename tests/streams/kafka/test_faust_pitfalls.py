@@ -22,6 +22,7 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import PARTITIONER, connected, flush, ordered_producer, worker_client
 from streams.kafka.decide.client_workarounds import CLEAN, LATELY, tables
 from streams.store.murmur2 import partition as partition_of
@@ -200,7 +201,7 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
         told.append(max(broker["wakeups"] for broker in json.loads(said)["brokers"].values()))
 
     more: dict[str, Any] = {"stats_cb": stats, "statistics.interval.ms": 100} | ({} if held else {"linger.ms": 5})
-    producer = connected(ordered_producer({**worker_client(kafka), **more}))
+    producer = connected(ordered_producer({**worker_client(Cluster(kafka)), **more}))
     producer.produce(topic, b"first")
     assert producer.flush(TIMEOUT) == 0
     while not told:

@@ -12,6 +12,7 @@ import pytest
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.apps import application
 from streams.kafka.decide.client_workarounds import Transport
 
@@ -23,7 +24,7 @@ class Consuming:
     """A consumer of one partition that has to start again at COMMITTED, after all records before it were processed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, folder: Path, monkeypatch: pytest.MonkeyPatch, *, mended: bool) -> None:
-        app: Any = application("gaps", "127.0.0.1:1", folder, 1, loop=loop)
+        app: Any = application("gaps", Cluster("127.0.0.1:1"), folder, 1, loop=loop)
         app.transport = (Transport if mended else aiokafka.Transport)(app.conf.broker, app)
         self._loop = loop
         self.consumer = app.consumer

@@ -13,6 +13,7 @@ import pytest
 
 from schemas.codec import decode, encode
 from schemas.records import Annotation, Rejected, Summary
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.cursors import Cursors, prefix_end
 from streams.kafka.decide.agents import LARGEST, Decider
 from streams.kafka.decide.apps import application
@@ -25,7 +26,8 @@ def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
     """A stage in an application that is not started."""
     found = topology(TopologySettings()).stage(stage)
     assert isinstance(found, Stage)
-    return Decider(application("rows", "127.0.0.1:1", folder, 1), found, end=(ends if ends is not None else []).append)
+    cluster = Cluster("127.0.0.1:1")
+    return Decider(application("rows", cluster, folder, 1), found, cluster, end=(ends if ends is not None else []).append)
 
 
 @pytest.fixture

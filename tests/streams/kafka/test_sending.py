@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from streams.edges.base import Finished
 from streams.edges.parse_job import Frame
 from streams.kafka.client import producer as producers
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import OVERHEAD, ordered_producer, worker_client
 from streams.kafka.decide import sending
 from streams.kafka.decide.sending import ANY, Outgoing, RecordPosition, Sender
@@ -27,7 +28,7 @@ PARTITIONS = 3
 
 def sent(broker: Broker, records: Sequence[Outgoing], settings: Mapping[str, Any] = MappingProxyType({})) -> list[RecordPosition]:
     """Send records with a new sender, in two calls; returns their positions."""
-    sender = Sender(broker.address, lambda: TIMEOUT)
+    sender = Sender(Cluster(broker.address), lambda: TIMEOUT)
     sender._settings |= settings
 
     async def send() -> list[RecordPosition]:
@@ -93,7 +94,7 @@ def test_oversized_record_raises_after_all_acknowledgments(broker: Broker) -> No
 def test_silent_broker_is_given_up_after_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does not answer is given up after about a session, but not before there was time for a restart."""
     monkeypatch.setattr(sending, "PATIENCE", 0.5)
-    sender = Sender("127.0.0.1:1", lambda: 1.0)
+    sender = Sender(Cluster("127.0.0.1:1"), lambda: 1.0)
     with pytest.raises(KafkaException, match="timed out"):
         asyncio.run(sender.send([Outgoing("t", b"k", b"v")]))
 
@@ -101,14 +102,15 @@ def test_silent_broker_is_given_up_after_session(monkeypatch: pytest.MonkeyPatch
 def test_timed_out_records_are_sent_again_in_order(broker: Broker, topic: str) -> None:
     """A record that timed out in the client is sent again, with all behind it, in order, as long as the process is awake."""
     asked = iter([True, True])
-    sender = Sender("127.0.0.1:1", lambda: 0.5)
+    sender = Sender(Cluster("127.0.0.1:1"), lambda: 0.5)
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(3)]
 
     def awake() -> None:
         next(asked)
         if sender._producer is not None:
             # From now on the broker can be reached.
-            sender._producer = ordered_producer({**worker_client(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
+            client = worker_client(Cluster(broker.address))
+            sender._producer = ordered_producer({**client, "delivery.timeout.ms": int(TIMEOUT * 1_000)})
 
     sender._awake = awake
     assert asyncio.run(sender.send(records)) == [RecordPosition(0, 0), RecordPosition(0, 1), RecordPosition(0, 2)]
@@ -118,7 +120,7 @@ def test_many_records_are_sent_in_parts(broker: Broker, topic: str, monkeypatch:
     """Many records are sent in parts, one after the other; before each, the sender checks that the process is awake."""
     monkeypatch.setattr(producers, "MAX_SEND", 3 * (OVERHEAD + 3))
     asked: list[bool] = []
-    sender = Sender(broker.address, lambda: TIMEOUT, lambda: asked.append(True))
+    sender = Sender(Cluster(broker.address), lambda: TIMEOUT, lambda: asked.append(True))
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(10)]
     assert asyncio.run(sender.send(records)) == [RecordPosition(0, number) for number in range(10)]
     assert len(asked) == 4
@@ -128,8 +130,9 @@ def test_failed_part_stops_later_parts(broker: Broker, monkeypatch: pytest.Monke
     """An error in one part is raised before anything else is sent."""
     monkeypatch.setattr(producers, "MAX_SEND", 1)
     small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
+    sender = Sender(Cluster(broker.address), lambda: TIMEOUT)
     with pytest.raises(KafkaException, match="too large"):
-        asyncio.run(Sender(broker.address, lambda: TIMEOUT).send([Outgoing(small, b"k", b"x" * size) for size in (10, 5_000, 20)]))
+        asyncio.run(sender.send([Outgoing(small, b"k", b"x" * size) for size in (10, 5_000, 20)]))
     assert [value for _, value, _ in found(broker, small).values()] == [b"x" * 10]
 
 
@@ -137,7 +140,7 @@ def test_only_bytes_in_flight_count_toward_part(broker: Broker, monkeypatch: pyt
     """An edge's output is split by the bytes in flight at a time, not by those sent since the start."""
     monkeypatch.setattr(producers, "MAX_SEND", 10_000)
     broker.topics.make("made", partitions=1)
-    outbox, waits = Outbox(broker.address, broker.topics.prefix + "-", {}), [0]
+    outbox, waits = Outbox(Cluster(broker.address, broker.topics.prefix + "-"), {}), [0]
     acknowledged = outbox.acknowledged
 
     async def counted() -> None:
@@ -160,12 +163,12 @@ def test_only_bytes_in_flight_count_toward_part(broker: Broker, monkeypatch: pyt
 
 def test_send_without_records_contacts_no_broker() -> None:
     """Without records the sender returns at once, and contacts no broker."""
-    assert asyncio.run(Sender("127.0.0.1:1", lambda: 1.0).send([])) == []
+    assert asyncio.run(Sender(Cluster("127.0.0.1:1"), lambda: 1.0).send([])) == []
 
 
 def test_left_counts_records_given_up() -> None:
     """After a timeout, `left` is the number of records that the broker may never get."""
-    sender = Sender("127.0.0.1:1", lambda: TIMEOUT)
+    sender = Sender(Cluster("127.0.0.1:1"), lambda: TIMEOUT)
 
     async def give_up() -> None:
         with suppress(asyncio.TimeoutError):

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from streams.kafka.client.brokers import retry_coordinator
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.run_agent import claim_folder
 from streams.kafka.edge.source import FULL, Buffer
 from streams.kafka.worker.watchdog import Watchdog
@@ -35,7 +36,7 @@ class Watched:
         self.everywhere = [(self.topic, 0)]
         given = lambda: self.mine, lambda: self.excused, self.said.append
         self.group = f"{self.topic}-group"
-        self.dog = Watchdog(broker.address, self.group, STALL, *given, everywhere=lambda: self.everywhere)
+        self.dog = Watchdog(Cluster(broker.address), self.group, STALL, *given, everywhere=lambda: self.everywhere)
 
     def commit(self, offset: int, metadata: str = "") -> None:
         place = TopicPartition(self.topic, 0, offset, metadata=metadata)

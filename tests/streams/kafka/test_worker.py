@@ -262,8 +262,9 @@ def test_empty_changelog_with_outputs_prevents_start(given: bool, broker: Broker
 def test_applications_run_on_uvloop(tmp_path: Path) -> None:
     """Applications run on uvloop: their own loop, and those of their threads."""
     code = """import asyncio, sys
+from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.apps import application, runner
-app = application("group", "127.0.0.1:1", sys.argv[1], 1)
+app = application("group", Cluster("127.0.0.1:1"), sys.argv[1], 1)
 loops = runner(app).loop, app.loop, asyncio.new_event_loop()
 print({type(loop).__module__ for loop in loops})"""
     done = subprocess.run([sys.executable, "-c", code, tmp_path], check=True, capture_output=True, text=True)

@@ -1,0 +1,67 @@
+"""First contact with a cluster: finds out why no broker answers.
+
+Cause: librdkafka retries a refused login or a failed handshake like any lost connection, and a request then ends with a time-out
+that gives no reason. The reasons are events of the client, which only its error callback reports.
+
+Law: a reason that lies in the settings is reported within seconds, in one line that names the setting; no other silence is reported
+before its time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streams.kafka.client.cluster import Cluster, ClusterError
+
+FIRST = 2.0
+"""Seconds of the first attempt; each further one waits twice as long. Before its end a reason is not conclusive: another broker of
+the list may answer."""
+EVENTS = 100
+"""Number of the client's latest errors that are kept."""
+
+
+class ClientSettingsError(Exception):
+    """librdkafka does not know a setting, or refuses its value; the text is one line."""
+
+
+class Contact:
+    """A client for administration that knows why no broker answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Raises ClientSettingsError."""
+        self._cluster = cluster
+        self._heard: deque[KafkaError] = deque(maxlen=EVENTS)
+        try:
+            self.client = AdminClient(cluster.client() | {"error_cb": self._heard.append})
+        except KafkaException as error:
+            raise ClientSettingsError(_refused(cluster, error.args[0])) from None
+
+    def metadata(self, seconds: float) -> Any:
+        """Return brokers and topics.
+
+        Raises ClusterError for a reason that lies in the settings, KafkaException after `seconds` without an answer.
+        """
+        self._heard.clear()
+        until, pause = time.monotonic() + seconds, FIRST
+        while True:
+            try:
+                return self.client.list_topics(timeout=max(0.1, min(pause, until - time.monotonic())))
+            except KafkaException:
+                # Has the client call the callback for each error until now.
+                self.client.poll(0)
+                if advice := self._cluster.security.advice(tuple(self._heard)):
+                    raise ClusterError(f"{self._cluster.brokers}: {advice}") from None
+                if time.monotonic() >= until:
+                    raise
+            pause *= 2
+
+
+def _refused(cluster: Cluster, error: KafkaError) -> str:
+    """Return the error of a client that could not be made. It names the property; only those of `kafka.client` show its value."""
+    names = [name for name, _ in cluster.further if f'"{name}"' in error.str()]
+    return f"kafka.client: {error.str()}" if names else f"kafka.security: {error.str()}"
