@@ -141,7 +141,7 @@ def _own(found: Settings) -> str:
 
 
 def _kafka(found: Settings) -> str:
-    """Return brokers, topics and partitions. Raises ClusterError."""
+    """Return brokers, protocol, login, topics and partitions. Raises ClusterError, ClientSettingsError."""
     from streams.cli.common import counted
     from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster, ClusterError
@@ -149,12 +149,13 @@ def _kafka(found: Settings) -> str:
 
     brokers = ",".join(found.kafka.brokers)
     drawn = topology_of(found)
-    with KafkaLog(Cluster.of(found.kafka), drawn) as log:
+    cluster = Cluster.of(found.kafka)
+    with KafkaLog(cluster, drawn) as log:
         there, wanted = log.topics(), [topic.name for topic in drawn.topics]
     if missing := [name for name in wanted if name not in there]:
         some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
         raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
-    return f"{brokers}: {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+    return f"{brokers}: {cluster.security.summary()}, {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
 
 
 def _server(found: Settings, broker: str) -> str:

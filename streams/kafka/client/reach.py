@@ -1,7 +1,8 @@
 """First contact with a cluster: finds out why no broker answers.
 
 Cause: librdkafka retries a refused login or a failed handshake like any lost connection, and a request then ends with a time-out
-that gives no reason. The reasons are events of the client, which only its error callback reports.
+that gives no reason. The reasons are events of the client, which only its error callback reports. What these leave open is found by
+a handshake of our own with the first broker.
 
 Law: a reason that lies in the settings is reported within seconds, in one line that names the setting; no other silence is reported
 before its time.
@@ -9,6 +10,8 @@ before its time.
 
 from __future__ import annotations
 
+import socket
+import ssl
 import time
 from collections import deque
 from typing import Any
@@ -21,6 +24,8 @@ from streams.kafka.client.cluster import Cluster, ClusterError
 FIRST = 2.0
 """Seconds of the first attempt; each further one waits twice as long. Before its end a reason is not conclusive: another broker of
 the list may answer."""
+PROBE = 2.0
+"""Seconds of a TLS handshake that is made to find a reason."""
 EVENTS = 100
 """Number of the client's latest errors that are kept."""
 
@@ -54,11 +59,52 @@ class Contact:
             except KafkaException:
                 # Has the client call the callback for each error until now.
                 self.client.poll(0)
-                if advice := self._cluster.security.advice(tuple(self._heard)):
+                if advice := self._advice():
                     raise ClusterError(f"{self._cluster.brokers}: {advice}") from None
                 if time.monotonic() >= until:
+                    self._refuse_silence()
                     raise
             pause *= 2
+
+    def _advice(self) -> str:
+        """Return what the settings have to do with the silence; "": nothing is known."""
+        security, first = self._cluster.security, self._cluster.brokers.partition(",")[0]
+        advice = security.advice(tuple(self._heard))
+        if advice.startswith("kafka.security.ca") and (why := handshake_error(first, security.tls_context())):
+            return f"kafka.brokers, kafka.security.check_hostname: {why}" if "mismatch" in why else f"{advice}: {why}"
+        if not advice and not security.encrypted and speaks_tls(first):
+            return f"kafka.security.protocol: the broker's listener speaks TLS, {security.protocol} does not"
+        return advice
+
+    def _refuse_silence(self) -> None:
+        """Raise ClusterError if TLS works, and nothing else: a listener that wants a login disconnects other clients."""
+        security, first = self._cluster.security, self._cluster.brokers.partition(",")[0]
+        if security.protocol == "SSL" and speaks_tls(first):
+            raise ClusterError(f"{self._cluster.brokers}: kafka.security.protocol: no answer to SSL; the listener may want a login")
+
+
+def handshake_error(address: str, context: ssl.SSLContext) -> str:
+    """Return why a certificate is refused, which librdkafka does not say: it is expired, for another host, of another CA."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), PROBE) as plain, context.wrap_socket(plain, server_hostname=host):
+            return ""
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except (OSError, ValueError):
+        return ""
+
+
+def speaks_tls(address: str) -> bool:
+    """Whether a listener answers a TLS handshake, whatever its certificate. A client without TLS is only disconnected by it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), PROBE) as plain, context.wrap_socket(plain, server_hostname=host):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _refused(cluster: Cluster, error: KafkaError) -> str:

@@ -11,7 +11,9 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,44 @@ if TYPE_CHECKING:
     from streams.config.connections import KafkaSecurity
 
 OAUTH = "OAUTHBEARER"
+ADVICE = (
+    (
+        r"supported mechanisms: *(?:\(|$)",
+        "kafka.security.protocol: the broker's listener takes no login, which {0.protocol} needs",
+    ),
+    (
+        r"unsupported sasl mechanism(?:.*supported mechanisms: ([\w,-]+))?",
+        "kafka.security.mechanism: the broker does not offer {0.mechanism} (it offers {2})",
+    ),
+    (
+        r"(?:acquire|retrieve).*token",
+        "kafka.security.token_url, kafka.security.client_id, kafka.security.client_secret: no token from {0.token_url}",
+    ),
+    (
+        r"(?:authentication error|authentication failed).*oauthbearer|invalid_token",
+        "kafka.security.client_id, kafka.security.scope: the broker refuses the token of {0.client_id}",
+    ),
+    (
+        r"authentication error|authentication failed",
+        "kafka.security.user, kafka.security.password: the broker refuses the login of {0.user}",
+    ),
+    (
+        r"certificate verify failed|certificate could not be verified",
+        "kafka.security.ca: {1} does not prove the broker's certificate",
+    ),
+    (
+        r"alert (?:certificate required|bad certificate|unknown ca|certificate unknown|handshake failure)",
+        "kafka.security.certificate: the broker refuses the certificate of this client, or wants one",
+    ),
+    (
+        r"plaintext broker listener|wrong version number|packet length too long|incorrect security\.protocol",
+        "kafka.security.protocol: the broker's listener does not speak {0.protocol}",
+    ),
+)
+"""Patterns of librdkafka's errors, and what each says of the settings: {0} is the security, {1} the CA, {2} a group of the pattern.
+
+The first that is found counts: a refused login or certificate tells more than the disconnect that follows.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,41 +135,25 @@ class Security:
         who = f"client {self.client_id}" if self.mechanism == OAUTH else f"user {self.user}"
         return f"{self.protocol}, {self.mechanism}, {who}"
 
-    def advice(self, errors: Sequence[KafkaError]) -> str:
+    def advice(self, errors: Iterable[KafkaError]) -> str:
         """Return what errors of a client say of these settings, beginning with the one to look at; "": nothing.
 
-        The client reports every attempt: a refused login and a failed handshake tell more than the disconnect that follows.
+        The client reports each attempt; most of its errors are only disconnects, which say nothing.
         """
-        for code, says in ((KafkaError._AUTHENTICATION, self._login), (KafkaError._SSL, self._tls)):  # noqa: SLF001 - its public names
-            for error in errors:
-                if error.code() == code:
-                    return says(error.str())
-        if any("security.protocol" in error.str() for error in errors):
-            return f"kafka.security.protocol: the broker does not speak {self.protocol}"
+        texts = [error.str() for error in errors]
+        for pattern, advice in ADVICE:
+            for text in texts:
+                if found := re.search(pattern, text, re.IGNORECASE):
+                    return advice.format(self, self.ca or "a CA of this system", *found.groups())
         return ""
 
-    def _login(self, text: str) -> str:
-        if "nsupported" in text and "mechanism" in text:
-            offers = f" (it offers {text.rpartition(':')[2].strip()})" if "supported mechanisms:" in text else ""
-            return f"kafka.security.mechanism: the broker does not offer {self.mechanism}{offers}"
-        if self.mechanism != OAUTH:
-            return f"kafka.security.user, kafka.security.password: the broker refuses the login of {self.user}"
-        if "token" in text and ("retrieve" in text or "acquire" in text):
-            names = "kafka.security.token_url, kafka.security.client_id, kafka.security.client_secret"
-            return f"{names}: {self.token_url} gives no token"
-        return f"kafka.security.client_id, kafka.security.scope: the broker refuses the token of {self.client_id}"
-
-    def _tls(self, text: str) -> str:
-        lower = text.lower()
-        if "hostname mismatch" in lower or "ip address mismatch" in lower:
-            return "kafka.brokers: the broker's certificate is for another name (kafka.security.check_hostname)"
-        if "certificate has expired" in lower or "not yet valid" in lower:
-            return "kafka.security.ca: the broker's certificate, or its CA's, is not valid now"
-        if "certificate verify failed" in lower or "certificate could not be verified" in lower:
-            return f"kafka.security.ca: the broker's certificate is not signed by {self.ca or 'a CA of this system'}"
-        if "alert" in lower or "certificate required" in lower:
-            return "kafka.security.certificate: the broker refuses the certificate of this client, or wants one"
-        return f"kafka.security.protocol: no TLS connection, which {self.protocol} needs: the broker may not speak it"
+    def tls_context(self) -> ssl.SSLContext:
+        """Return the TLS context of Python that accepts the same brokers as confluent-kafka does with these settings."""
+        context = ssl.create_default_context(cafile=self.ca or None)
+        context.check_hostname = self.check_hostname
+        if self.certificate:
+            context.load_cert_chain(self.certificate, self.key, self.key_password)
+        return context
 
 
 def _given(*pairs: tuple[str, str]) -> dict[str, str]:

@@ -94,7 +94,7 @@ def _token_of(status: int, body: bytes, url: str) -> tuple[str, float]:
 
 def credentials(security: Security) -> CredentialsT | None:
     """Return the credentials of a Faust application; None for an open cluster."""
-    context = ssl_context(security) if security.encrypted else None
+    context = security.tls_context() if security.encrypted else None
     if not security.logs_in:
         return faust.SSLCredentials(context) if context else None
     if security.mechanism == OAUTH:
@@ -102,15 +102,6 @@ def credentials(security: Security) -> CredentialsT | None:
     return faust.SASLCredentials(
         username=security.user, password=security.password, ssl_context=context, mechanism=security.mechanism
     )
-
-
-def ssl_context(security: Security) -> ssl.SSLContext:
-    """Return the TLS context that accepts the same brokers as confluent-kafka does with these settings."""
-    context = ssl.create_default_context(cafile=security.ca or None)
-    context.check_hostname = security.check_hostname
-    if security.certificate:
-        context.load_cert_chain(security.certificate, security.key, security.key_password)
-    return context
 
 
 def equal_settings(client: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:

@@ -260,5 +260,6 @@ def test_summary_names_protocol_mechanism_and_user(security: Security, text: str
 def test_refused_login_in_a_running_client_names_settings() -> None:
     """An error of a client that tells of the login becomes a line that names the settings."""
     cluster = Cluster("a:1", security=Security(protocol="SASL_SSL", **LOGIN))
-    line = sentence(cluster, KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed"))
+    text = "SASL authentication error: Authentication failed: Invalid username or password (after 3ms)"
+    line = sentence(cluster, KafkaError(KafkaError._AUTHENTICATION, text))
     assert line == "a:1: kafka.security.user, kafka.security.password: the broker refuses the login of harvest"

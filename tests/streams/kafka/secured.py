@@ -1,0 +1,97 @@
+"""A broker with TLS, logins and ACLs, as operators have them, beside its open listener, which is for the broker itself.
+
+The user `harvest` may do what the README of `streams/kafka` lists, on the topics and groups with the prefix, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.servers import kafka
+from tests.streams.kafka.certificates import Authority
+
+USER = "harvest"
+PASSWORD = "correct-horse-7"
+"""Of the user, for SCRAM and for PLAIN."""
+PREFIX = "secured."
+JAAS = "org.apache.kafka.common.security"
+RULES = (
+    (ResourceType.TOPIC, ("READ", "WRITE", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
+    (ResourceType.GROUP, ("READ", "DESCRIBE")),
+)
+"""What the user may do with names that begin with the prefix."""
+
+
+class Secured(NamedTuple):
+    """Addresses of the listeners, and the CA of the brokers."""
+
+    open: str
+    login: str
+    """SASL_SSL: SCRAM-SHA-512, PLAIN, OAUTHBEARER with unsecured tokens."""
+    mutual: str
+    """SSL with certificates of clients."""
+    authority: Authority
+
+    @property
+    def ca(self) -> str:
+        """The file of the CA."""
+        return str(self.authority.path)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Secured]:
+    """Run the broker. Raises ServerError."""
+    authority = Authority(folder)
+    certificate, key = authority.sign("broker")
+    store = folder / "broker.store"
+    store.write_bytes(key.read_bytes() + certificate.read_bytes())
+    (server := folder / "server").mkdir()
+    with kafka.from_jars(server, lambda port: _settings(port, store, authority.path), {USER: PASSWORD}) as address:
+        port = int(address.rpartition(":")[2])
+        _allow(address)
+        yield Secured(address, f"127.0.0.1:{port + 2}", f"127.0.0.1:{port + 3}", authority)
+
+
+def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
+    at = "127.0.0.1"
+    login = f'{JAAS}.plain.PlainLoginModule required username="b" password="b" user_{USER}="{PASSWORD}";'
+    return {
+        "listeners": f"PLAINTEXT://{at}:{port},CONTROLLER://{at}:{port + 1},SASL_SSL://{at}:{port + 2},SSL://{at}:{port + 3}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(ca),
+        "listener.name.ssl.ssl.client.auth": "required",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,OAUTHBEARER",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{JAAS}.scram.ScramLoginModule required;",
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": login,
+        "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{JAAS}.oauthbearer.OAuthBearerLoginModule required"
+        ' unsecuredLoginStringClaim_sub="b";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+
+
+def _allow(address: str) -> None:
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    made = [
+        AclBinding(kind, PREFIX, ResourcePatternType.PREFIXED, f"User:{USER}", "*", AclOperation[name], AclPermissionType.ALLOW)
+        for kind, names in RULES
+        for name in names
+    ]
+    for future in client.create_acls(made).values():
+        future.result(60)
