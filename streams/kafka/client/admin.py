@@ -28,7 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 )
 from confluent_kafka.cimpl import NewTopic
 
-from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, cluster_errors
+from streams.kafka.client.cluster import REACH, REFUSED, TIMEOUT, Cluster, ClusterError, cluster_errors, sentence
 from streams.kafka.client.reach import Contact
 from streams.logs import Lag, stage_inputs
 from streams.topology.flow import Stage, Topology
@@ -163,6 +163,8 @@ class Admin:
                     future.result(TIMEOUT)
                 except KafkaException as error:
                     # Another process created the topic meanwhile; the next `apply` compares its settings.
+                    if error.args[0].code() in REFUSED:
+                        raise ClusterError(f"{topic.name}: {sentence(self._cluster, error.args[0])}") from error
                     if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
 

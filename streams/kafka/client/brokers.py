@@ -92,7 +92,8 @@ def partitions(cluster: Cluster, stage: Stage[Any, Any] | Edge[Any, Any]) -> int
         raise BrokerError(f"kafka.brokers: none of {cluster.brokers} answers") from None
     wanted = [cluster.topic(name) for name in stage_topics(stage)]
     if missing := [name for name in wanted if name not in there]:
-        raise BrokerError(f"topics are missing: {', '.join(missing)} (`harvest topics apply` makes them)")
+        hidden = f", unless ACLs hide them from {cluster.security.name}" if cluster.security.name else ""
+        raise BrokerError(f"topics are missing: {', '.join(missing)} (`harvest topics apply` makes them{hidden})")
     counts = {name: len(there[name].partitions) for name in wanted}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name} {count}" for name, count in counts.items())

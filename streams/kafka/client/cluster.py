@@ -89,6 +89,17 @@ class Cluster(NamedTuple):
         return {"bootstrap.servers": self.brokers, "client.id": "harvest", **dict(self.further), **self.security.confluent()}
 
 
+REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""Error codes of requests that the ACLs of the cluster do not allow."""
+
+
 def heartbeat(session: float) -> float:
     """Return the seconds between two heartbeats for a session of this many seconds."""
     return min(session / 5, HEARTBEAT)
@@ -121,6 +132,9 @@ def sentence(cluster: Cluster, error: Any) -> str:
     silent = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}  # noqa: SLF001
     if not isinstance(error, KafkaError):
         return str(error).splitlines()[0]
+    if error.code() in REFUSED:
+        who = f" to {cluster.security.name}" if cluster.security.name else ""
+        return f"{cluster.brokers}: the ACLs refuse this{who}: {error.str()} (streams/kafka/README.md lists what is needed)"
     if advice := cluster.security.advice([error]):
         return f"{cluster.brokers}: {advice}"
     return f"{cluster.brokers}: no broker of Kafka answers" if error.code() in silent else f"{cluster.brokers}: {error.str()}"

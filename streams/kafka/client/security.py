@@ -102,6 +102,11 @@ class Security:
         """Whether connections log in by SASL."""
         return self.protocol.startswith("SASL")
 
+    @property
+    def name(self) -> str:
+        """The user, or the client of tokens; "": the login has no name here (a certificate), or there is none."""
+        return (self.client_id if self.mechanism == OAUTH else self.user) if self.logs_in else ""
+
     def confluent(self) -> dict[str, Any]:
         """Return the settings for confluent-kafka; none for an open cluster."""
         found = {} if self.protocol == "PLAINTEXT" else {"security.protocol": self.protocol}
@@ -132,8 +137,7 @@ class Security:
         """Return protocol, mechanism and user in a line, for people."""
         if not self.logs_in:
             return f"{self.protocol} with the certificate {Path(self.certificate).name}" if self.certificate else self.protocol
-        who = f"client {self.client_id}" if self.mechanism == OAUTH else f"user {self.user}"
-        return f"{self.protocol}, {self.mechanism}, {who}"
+        return f"{self.protocol}, {self.mechanism}, {'client' if self.mechanism == OAUTH else 'user'} {self.name}"
 
     def advice(self, errors: Iterable[KafkaError]) -> str:
         """Return what errors of a client say of these settings, beginning with the one to look at; "": nothing.

@@ -17,7 +17,7 @@ import mode.loop
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.decide.client_workarounds import Transport
 from streams.kafka.decide.credentials import credentials, equal_settings
-from streams.kafka.decide.recovering import manager
+from streams.kafka.decide.recovering import GROUP, manager
 
 STORE = {
     "driver": "rocksdict",
@@ -47,7 +47,7 @@ def application(group: str, cluster: Cluster, folder: str | os.PathLike[str], pa
     }
     usual |= equal_settings(dict(cluster.further))[0]
     usual["broker_credentials"] = credentials(cluster.security)
-    usual["TableManager"] = manager(cluster.client())
+    usual["TableManager"] = manager(cluster.client(group__id=cluster.group(GROUP)))
     app = faust.App(group, broker=f"kafka://{cluster.brokers}", datadir=os.fspath(folder), **(usual | settings))
     app.transport = Transport(app.conf.broker, app)
     return app

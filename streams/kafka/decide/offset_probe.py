@@ -20,6 +20,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 if TYPE_CHECKING:
     from faust.types import TP
 
+GROUP = "harvest-witness"
+"""Group of the client, which requires one; nothing is committed for it. Where ACLs are on, it needs the prefix of the others."""
 REACH = 10.0
 """Seconds in which a broker must answer."""
 
@@ -38,7 +40,7 @@ Witness = Callable[["TP", int], ProbeResult | None]
 def make_probe(client: Mapping[str, Any]) -> Witness:
     """Return a blocking probe; `client`: settings of a confluent-kafka client."""
     reads = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.partition.eof": True}
-    settings = {**client, **reads, "group.id": "harvest-witness", "enable.auto.commit": False}
+    settings = {"group.id": GROUP, **client, **reads, "enable.auto.commit": False}
 
     def found(tp: TP, offset: int) -> ProbeResult | None:
         with closing(Consumer(settings)) as consumer:

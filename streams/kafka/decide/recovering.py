@@ -37,6 +37,8 @@ AHEAD = 16_384
 """kB of rows that the client reads ahead."""
 PartitionId = tuple[str, int]
 """A changelog and one of its partitions."""
+GROUP = "harvest-recovery"
+"""Group of the client, which requires one; nothing is committed for it. Where ACLs are on, it needs the prefix of the others."""
 PATIENCE = 30.0
 """Seconds without a row before the rest is left to Faust."""
 
@@ -66,7 +68,7 @@ class Filling:
     def run(self) -> None:
         """Fill the stores up to the present ends of their changelogs. Also returns early if no broker answers."""
         reads = {"isolation.level": "read_committed", "enable.partition.eof": True, "queued.max.messages.kbytes": AHEAD}
-        consumer = Consumer({**self._client, "group.id": "harvest-recovery", "enable.auto.commit": False, **reads})
+        consumer = Consumer({"group.id": GROUP, **self._client, "enable.auto.commit": False, **reads})
         with closing(consumer):
             try:
                 consumer.assign(self._begun(consumer))
