@@ -17,6 +17,10 @@ ROOM = 1 << 30
 """Free bytes below which the disk is reported as nearly full."""
 
 
+MISSING = 5
+"""Missing rights that are named."""
+
+
 class Check(NamedTuple):
     """Result of one check."""
 
@@ -35,6 +39,8 @@ def checks(found: Settings) -> Iterator[Check]:
         yield _tried("own summarizers", lambda: _own(found))
     if found.kafka.brokers:
         yield _tried("kafka", lambda: _kafka(found))
+        if found.kafka.security.protocol != "PLAINTEXT":
+            yield _tried("kafka ACLs", lambda: _acls(found))
     brokers = _brokers(found)
     if found.index.url:
         for name in brokers:
@@ -156,6 +162,22 @@ def _kafka(found: Settings) -> str:
         some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
         raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
     return f"{brokers}: {cluster.security.summary()}, {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+
+
+def _acls(found: Settings) -> str:
+    """Return that the login has the rights of all stages. Raises ClusterError, which names what is missing."""
+    from streams.config.topology import topology_of
+    from streams.kafka.client.acls import rights_of_stages
+    from streams.kafka.client.admin import Admin
+    from streams.kafka.client.cluster import Cluster, ClusterError
+
+    cluster = Cluster.of(found.kafka)
+    missing = Admin(cluster).missing_rights(rights_of_stages(topology_of(found)))
+    if missing:
+        first = [f"{one.who}: {' '.join(one.operations)} on {one.kind} {cluster.prefix}{one.name}" for one in missing[:MISSING]]
+        more = f"; and {len(missing) - MISSING:,} more" if len(missing) > MISSING else ""
+        raise ClusterError(f"refused: {'; '.join(first)}{more} (streams/kafka/README.md lists them)")
+    return "grant what all stages need"
 
 
 def _server(found: Settings, broker: str) -> str:

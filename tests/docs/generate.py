@@ -29,6 +29,7 @@ from processors.identity import oid
 from processors.query.language import table as language
 from streams.cli.app import app
 from streams.config import settings
+from streams.kafka.client import acls
 from streams.telemetry.metrics import table as metrics
 from streams.topology.describe import mermaid
 from streams.topology.flow import Topology, TopologySettings, topology
@@ -115,6 +116,11 @@ def options() -> str:
     return settings.table()
 
 
+def rights() -> str:
+    """The rights of stages and commands on a cluster with ACLs."""
+    return acls.table(topology(TopologySettings()))
+
+
 def faults() -> str:
     """The named points at which a test can kill the process or fill the disk."""
     found: dict[str, list[str]] = {}
@@ -152,6 +158,7 @@ OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "streams/cli/README.md": {"commands": commands},
     "streams/config/README.md": {"settings": options},
     "streams/embedded/README.md": {"faults": faults},
+    "streams/kafka/README.md": {"rights": rights},
     "streams/telemetry/README.md": {"metrics": metrics},
 }
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {

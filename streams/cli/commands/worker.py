@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 
-NAMING = frozenset({"frontier", "essence"})
-"""Stages that need the gatherer's name: it is part of OIDs, and of the fingerprint that decides whether an object is made again."""
 STAGES = "Stages, as `harvest describe` has them; all, if none is named."
 
 
@@ -32,6 +30,7 @@ def worker(
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
     from streams.config.topology import topology_of
+    from streams.kafka.client.acls import NAMING
     from streams.kafka.worker.preflight import prepare
     from streams.kafka.worker.worker import runnable_stages
 

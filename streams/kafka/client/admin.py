@@ -28,6 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 )
 from confluent_kafka.cimpl import NewTopic
 
+from streams.kafka.client.acls import Right, missing_rights
 from streams.kafka.client.cluster import REACH, REFUSED, TIMEOUT, Cluster, ClusterError, cluster_errors, sentence
 from streams.kafka.client.reach import Contact
 from streams.logs import Lag, stage_inputs
@@ -174,6 +175,10 @@ class Admin:
         with cluster_errors(self._cluster):
             for future in self._client.incremental_alter_configs([resource]).values():
                 future.result(TIMEOUT)
+
+    def missing_rights(self, wanted: Iterable[Right]) -> list[Right]:
+        """Return the rights that the ACLs do not grant to this login."""
+        return missing_rights(self._client, self._cluster, wanted)
 
     def offsets(self, places: Sequence[tuple[str, int]], spec: Any) -> dict[tuple[str, int], int]:
         """Return the offset for `spec` at each place (topic on the cluster, partition); -1 where there is none."""

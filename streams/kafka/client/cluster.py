@@ -29,6 +29,12 @@ HEARTBEAT = 2.0
 """
 
 
+READER = "reader"
+"""Group of clients that read topics for a command. The client requires a group; nothing is committed for it."""
+RECOVERY, PROBE = "harvest-recovery", "harvest-witness"
+"""The same for the clients of a worker that fill its tables, and that look for lost records."""
+
+
 def changelog_of(stage: str) -> str:
     """Return the changelog topic of a stage, as Faust names it, without the prefix."""
     return f"{stage}-rows-changelog"

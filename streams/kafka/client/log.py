@@ -25,7 +25,7 @@ from schemas.ports import Logged
 from schemas.records import Record, Summary
 from streams.kafka.client.admin import EARLIEST, LATEST, Admin
 from streams.kafka.client.brokers import is_transient
-from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, cluster_errors, sentence
+from streams.kafka.client.cluster import READER, TIMEOUT, Cluster, ClusterError, cluster_errors, sentence
 from streams.kafka.client.producer import SendSplitter, connected, ordered_producer
 from streams.kafka.client.registry import wire
 from streams.logs import Lag
@@ -57,8 +57,7 @@ class KafkaLog:
         return self._reader()
 
     def _reader(self) -> Consumer:
-        # The client requires a group name; nothing is committed for this one.
-        group = self.cluster.group("reader")
+        group = self.cluster.group(READER)
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "fetch__wait__max__ms": 100}
         return Consumer(self.cluster.client(group__id=group, auto__offset__reset="earliest", **settings))
 

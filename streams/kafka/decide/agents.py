@@ -36,10 +36,10 @@ from schemas.ports import Origin
 from schemas.records import Record, Rejected
 from schemas.wire import SINGLE, Wire
 from streams.clock import now_ms
-from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.client.cluster import PROBE, Cluster, ClusterError
 from streams.kafka.decide.apps import STORE
 from streams.kafka.decide.gap_detector import PATIENCE, GapDetector
-from streams.kafka.decide.offset_probe import GROUP, make_probe
+from streams.kafka.decide.offset_probe import make_probe
 from streams.kafka.decide.partition_ownership import OwnedPartitions, UnrecoveredError
 from streams.kafka.decide.rows import TableRows, durable, of_store
 from streams.kafka.decide.sending import Outgoing, RecordPosition, Sender
@@ -107,7 +107,7 @@ class Decider:
         self.router = Router(stage, REJECTED)
         partitions = app.conf.topic_partitions
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
-        seen = make_probe(cluster.client(group__id=cluster.group(GROUP)))
+        seen = make_probe(cluster.client(group__id=cluster.group(PROBE)))
         self.following = GapDetector(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
         self.owned = OwnedPartitions(self)
         self.sender = Sender(cluster, lambda: self.owned.session, self.owned.awake)

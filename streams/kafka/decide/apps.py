@@ -14,10 +14,10 @@ from typing import Any
 import faust
 import mode.loop
 
-from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.cluster import RECOVERY, Cluster
 from streams.kafka.decide.client_workarounds import Transport
 from streams.kafka.decide.credentials import credentials, equal_settings
-from streams.kafka.decide.recovering import GROUP, manager
+from streams.kafka.decide.recovering import manager
 
 STORE = {
     "driver": "rocksdict",
@@ -47,7 +47,7 @@ def application(group: str, cluster: Cluster, folder: str | os.PathLike[str], pa
     }
     usual |= equal_settings(dict(cluster.further))[0]
     usual["broker_credentials"] = credentials(cluster.security)
-    usual["TableManager"] = manager(cluster.client(group__id=cluster.group(GROUP)))
+    usual["TableManager"] = manager(cluster.client(group__id=cluster.group(RECOVERY)))
     app = faust.App(group, broker=f"kafka://{cluster.brokers}", datadir=os.fspath(folder), **(usual | settings))
     app.transport = Transport(app.conf.broker, app)
     return app

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from streams.kafka.client.cluster import PROBE
+
 if TYPE_CHECKING:
     from faust.types import TP
 
-GROUP = "harvest-witness"
-"""Group of the client, which requires one; nothing is committed for it. Where ACLs are on, it needs the prefix of the others."""
 REACH = 10.0
 """Seconds in which a broker must answer."""
 
@@ -40,7 +40,7 @@ Witness = Callable[["TP", int], ProbeResult | None]
 def make_probe(client: Mapping[str, Any]) -> Witness:
     """Return a blocking probe; `client`: settings of a confluent-kafka client."""
     reads = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.partition.eof": True}
-    settings = {"group.id": GROUP, **client, **reads, "enable.auto.commit": False}
+    settings = {"group.id": PROBE, **client, **reads, "enable.auto.commit": False}
 
     def found(tp: TP, offset: int) -> ProbeResult | None:
         with closing(Consumer(settings)) as consumer:

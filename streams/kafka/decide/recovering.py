@@ -25,7 +25,7 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from rocksdict import WriteBatch
 
-from streams.kafka.client.cluster import REACH
+from streams.kafka.client.cluster import REACH, RECOVERY
 from streams.kafka.decide.rows import of_store
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ AHEAD = 16_384
 """kB of rows that the client reads ahead."""
 PartitionId = tuple[str, int]
 """A changelog and one of its partitions."""
-GROUP = "harvest-recovery"
-"""Group of the client, which requires one; nothing is committed for it. Where ACLs are on, it needs the prefix of the others."""
 PATIENCE = 30.0
 """Seconds without a row before the rest is left to Faust."""
 
@@ -68,7 +66,7 @@ class Filling:
     def run(self) -> None:
         """Fill the stores up to the present ends of their changelogs. Also returns early if no broker answers."""
         reads = {"isolation.level": "read_committed", "enable.partition.eof": True, "queued.max.messages.kbytes": AHEAD}
-        consumer = Consumer({"group.id": GROUP, **self._client, "enable.auto.commit": False, **reads})
+        consumer = Consumer({"group.id": RECOVERY, **self._client, "enable.auto.commit": False, **reads})
         with closing(consumer):
             try:
                 consumer.assign(self._begun(consumer))

@@ -1,6 +1,7 @@
 """A broker with TLS, logins and ACLs, as operators have them, beside its open listener, which is for the broker itself.
 
-The user `harvest` may do what the README of `streams/kafka` lists, on the topics and groups with the prefix, and nothing else.
+The user `harvest` has the rights that the README of `streams/kafka` lists, for all stages and commands, and no others with that
+prefix.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
     AclBinding,
@@ -19,6 +20,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
     ResourceType,
 )
 
+from streams.kafka.client.acls import rights
+from streams.topology.flow import TopologySettings, topology
 from tests.servers import kafka
 from tests.streams.kafka.certificates import Authority
 
@@ -27,11 +30,13 @@ PASSWORD = "correct-horse-7"
 """Of the user, for SCRAM and for PLAIN."""
 PREFIX = "secured."
 JAAS = "org.apache.kafka.common.security"
+FREE = "free."
+"""Prefix of topics and groups of a test."""
 RULES = (
-    (ResourceType.TOPIC, ("READ", "WRITE", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
-    (ResourceType.GROUP, ("READ", "DESCRIBE")),
+    (ResourceType.TOPIC, ("READ", "WRITE", "CREATE", "ALTER_CONFIGS")),
+    (ResourceType.GROUP, ("READ",)),
 )
-"""What the user may do with names that begin with the prefix."""
+"""What the user may do with names that begin with FREE."""
 
 
 class Secured(NamedTuple):
@@ -88,10 +93,14 @@ def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
 
 def _allow(address: str) -> None:
     client = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    made = [
-        AclBinding(kind, PREFIX, ResourcePatternType.PREFIXED, f"User:{USER}", "*", AclOperation[name], AclPermissionType.ALLOW)
-        for kind, names in RULES
-        for name in names
-    ]
+    kinds = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
+    named = {(kinds[r.kind], PREFIX + r.name, one) for r in rights(topology(TopologySettings())) for one in r.operations}
+    literal, prefixed = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
+    made = [_binding(kind, name, literal, operation) for kind, name, operation in sorted(named, key=str)]
+    made += [_binding(kind, FREE, prefixed, one) for kind, operations in RULES for one in operations]
     for future in client.create_acls(made).values():
         future.result(60)
+
+
+def _binding(kind: Any, name: str, pattern: Any, operation: str) -> AclBinding:
+    return AclBinding(kind, name, pattern, f"User:{USER}", "*", AclOperation[operation], AclPermissionType.ALLOW)

@@ -37,7 +37,7 @@ from streams.kafka.decide.recovering import Filling
 from streams.sandbox.seal import die_with
 from tests.streams.kafka import secured
 from tests.streams.kafka.certificates import Authority
-from tests.streams.kafka.secured import PASSWORD, PREFIX, USER, Secured
+from tests.streams.kafka.secured import FREE, PASSWORD, PREFIX, USER, Secured
 
 pytestmark = [pytest.mark.slow(60), pytest.mark.servers]
 SETTING = "HARVEST_KAFKA_"
@@ -114,7 +114,8 @@ def test_pipeline_works_with_login_and_acls(told: dict[str, str], root: Path, tm
         while running.poll() is None and _found(told) != wanted:
             time.sleep(1.0)
         assert running.poll() is None, log.read_text()
-        assert f"kafka: {told['HARVEST_KAFKA_BROKERS']}: SASL_SSL, SCRAM-SHA-512, user {USER}, " in _doctor(told)
+        assert f"kafka: {told['HARVEST_KAFKA_BROKERS']}: SASL_SSL, SCRAM-SHA-512, user {USER}, " in (found := _doctor(told))
+        assert "ok      kafka ACLs: grant what all stages need" in found
     assert running.returncode == 0
     text = log.read_text()
     assert PASSWORD not in text
@@ -184,12 +185,13 @@ def test_topics_outside_the_acls_are_refused_by_name(told: dict[str, str]) -> No
     assert error.startswith(f"harvest: other.crawl: {told['HARVEST_KAFKA_BROKERS']}: the ACLs refuse this to {USER}: ")
     assert error.count("\n") == 1
     told["HARVEST_GATHERER"] = "test"
+    assert "NOT OK  kafka ACLs: refused: frontier: READ WRITE DESCRIBE_CONFIGS on topic other.crawl; " in _doctor(told)
     assert f"unless ACLs hide them from {USER})" in harvest(told, "worker", "catalog", code=1).stderr
 
 
 def test_tables_are_filled_by_a_group_of_the_prefix(broker: Secured, tmp_path: Path) -> None:
     """The client that fills tables needs no right for a group without the prefix; if refused, it would leave rows to Faust."""
-    cluster = Cluster(broker.login, PREFIX, security=Security(protocol="SASL_SSL", user=USER, password=PASSWORD, ca=broker.ca))
+    cluster = Cluster(broker.login, FREE, security=Security(protocol="SASL_SSL", user=USER, password=PASSWORD, ca=broker.ca))
     topic = cluster.topic("filled")
     list(Admin(cluster).apply([TopicPlan(topic, 1, 1, {})]))
     producer = ordered_producer(cluster.client())

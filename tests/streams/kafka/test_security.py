@@ -15,11 +15,14 @@ from confluent_kafka import KafkaError
 from faust.auth import OAuthCredentials
 
 from streams.config.settings import load
+from streams.kafka.client.acls import rights_of_stages
+from streams.kafka.client.brokers import written_topics
 from streams.kafka.client.cluster import Cluster, sentence
 from streams.kafka.client.reach import ClientSettingsError, Contact
 from streams.kafka.client.security import Security
 from streams.kafka.decide.credentials import TokenError, TokenProvider, credentials, equal_settings
 from streams.kafka.worker.worker import WorkerSettings
+from streams.topology.flow import TopologySettings, topology
 from tests.streams.kafka.certificates import Authority
 
 SECRET = "correct-horse"
@@ -240,6 +243,18 @@ def test_no_secret_in_representation(tmp_path: Path) -> None:
     assert isinstance(credentials(oauth), OAuthCredentials)
     shown += [cluster.security.summary(), oauth.summary(), found.model_dump()]
     assert [one for one in shown if SECRET in f"{one!r} {one}"] == []
+
+
+def test_rights_cover_what_each_stage_reads_and_writes() -> None:
+    """Each topic of a stage, its changelog and its group have a right; none of a stage creates or changes topics."""
+    drawn = topology(TopologySettings())
+    found = {(one.who, one.kind, one.name): one.operations for one in rights_of_stages(drawn)}
+    for stage in drawn.stages:
+        assert all("READ" in found[stage.name, "topic", topic.name] for topic in stage.inputs)
+        assert all("WRITE" in found[stage.name, "topic", name] for name in written_topics(stage))
+        assert "READ" in found[stage.name, "group", stage.name]
+    assert found["catalog", "topic", "catalog-rows-changelog"] == ("READ", "WRITE", "DESCRIBE_CONFIGS")
+    assert {operation for operations in found.values() for operation in operations} == {"READ", "WRITE", "DESCRIBE_CONFIGS"}
 
 
 @pytest.mark.parametrize(
