@@ -215,5 +215,7 @@ def container(url: str) -> str:
     if path:
         archive, nested, _ = path.rpartition("#")
         return f"{object_url}#{archive}" if nested else object_url
-    head, slash, _ = object_url.rstrip("/").rpartition("/")
+    # Only the network has queries: in the name of a file, a question mark is a character.
+    place = object_url if object_url.startswith("file:") else object_url.partition("?")[0]
+    head, slash, _ = place.rstrip("/").rpartition("/")
     return f"{head}/" if slash and "://" in head and not head.endswith("://") else ""
