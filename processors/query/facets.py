@@ -137,9 +137,9 @@ def tidied(facet: str, found: Sequence[FacetValue], limit: int) -> tuple[FacetVa
             known = spelled.get(alike)
             spelled[alike] = FacetValue(known.value, known.total + each.total) if known else each
     best = sorted(spelled.values(), key=lambda each: (-each.total, each.value))
-    kept = [each for each in best if facet != "site" or not any(_is_above(each, other) for other in best)]
-    return tuple(kept[:limit])
-
-
-def _is_above(host: FacetValue, other: FacetValue) -> bool:
-    return host.total == other.total and other.value.endswith("." + host.value)
+    if facet == "site":
+        below: dict[int, list[str]] = {}
+        for each in best:
+            below.setdefault(each.total, []).append(each.value)
+        best = [each for each in best if not any(value.endswith(f".{each.value}") for value in below[each.total])]
+    return tuple(best[:limit])

@@ -21,11 +21,6 @@ Choice = Callable[[Sequence[str]], Iterable[str]]
 """Returns those of some folded words that match."""
 
 
-def wildcard(text: str) -> Callable[[str], bool]:
-    """Return a test of a folded word: `*` is any number of letters, `?` one letter."""
-    return wildcard_expression(text).test()
-
-
 def wildcard_expression(text: str) -> regex.Expression:
     """Return a wildcard as a regular expression of whole words, for engines."""
     return regex.wildcards(text)

@@ -172,10 +172,6 @@ class Expression:
         """Return runs of letters that every match has within words, in order; () if there is none of two letters."""
         return regex_runs.required(self.node)
 
-    def required_any(self) -> tuple[tuple[str, ...], ...]:
-        """Return alternatives of runs: every match has all runs of at least one of them; () if there are none."""
-        return regex_runs.required_any(self.node)
-
     @cached_property
     def _states(self) -> tuple[int, int] | None:
         return regex_size.states(self.node)

@@ -18,9 +18,6 @@ from processors.query.words import MAX_WORD, kind
 MAX_RUNS = 16
 """Maximum number of runs; of more, the longest are taken."""
 
-MAX_ALTERNATIVES = 64
-"""Maximum number of alternatives; with more there is no narrowing."""
-
 LETTERS = 2
 """Minimum number of letters of a run."""
 
@@ -41,22 +38,6 @@ class _Known:
 def required(node: Node) -> tuple[str, ...]:
     """Return runs that every match has, in order; () if no run has two letters."""
     return _words(_known(node).texts())
-
-
-def required_any(node: Node) -> tuple[tuple[str, ...], ...]:
-    """Return alternatives of runs, one of which every match has in full; () if there are none."""
-    if runs := required(node):
-        return (runs,)
-    match node:
-        case Either(parts):
-            found = [required_any(part) for part in parts]
-            made = tuple(dict.fromkeys(runs for each in found for runs in each))
-            return made if all(found) and len(made) <= MAX_ALTERNATIVES else ()
-        case Row(parts):
-            return min(filter(None, map(required_any, parts)), key=len, default=())
-        case Repeat(part, low, _) if low:
-            return required_any(part)
-    return ()
 
 
 def _known(node: Node) -> _Known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -101,14 +100,10 @@ class ApiRoutes:
         """Return all matches as one stream, in order of OID, copies included."""
         state = asked.state()
         tree = await self._gateway.search(request, lambda searcher: searcher.asked(state, strict=True).tree, state)
-        pieces = export(self._gateway.indexes, tree, asked.format, asked.compression)
-        # The first piece tells whether the index answers at all.
-        first = await self._gateway.slow(request, lambda: next(pieces, b""))
+        pieces = await self._gateway.stream(request, export(self._gateway.indexes, tree, asked.format, asked.compression))
         name = f"harvest.{asked.format}{ENDING[asked.compression]}"
         media = MEDIA[asked.format] if asked.compression == "none" else "application/octet-stream"
-        return StreamingResponse(
-            chain([first], pieces), media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-        )  # fmt: skip
+        return StreamingResponse(pieces, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
     async def status(self, request: Request) -> Response:
         """Return what the pipeline is doing: roots, hosts, lag of each stage, rejections by reason."""

@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 from processors.query import QueryError
 from sinks.gateway.answers import NotFoundError
 from sinks.gateway.ports import CollectionError, ObjectError
-from sinks.gateway.slots import BusyError
-from sinks.index.errors import IndexDamaged, IndexMissing
+from sinks.gateway.slots import BusyError, GoneError
+from sinks.index.errors import IndexDamaged, IndexMissing, IndexUnreachable
 
 HANDLED = (
-    *(QueryError, NotFoundError, ObjectError, CollectionError, BusyError, IndexDamaged, OSError),
+    *(QueryError, NotFoundError, ObjectError, CollectionError, BusyError, GoneError, IndexDamaged, OSError),
     *(HTTPException, RequestValidationError, Exception),
 )
 """Errors that become answers; of one that is a bug the server also logs a traceback."""
@@ -41,17 +41,28 @@ def explained(error: Exception) -> Explanation:
             return Explanation(404, str(error))
         case ObjectError():
             return Explanation(error.status, str(error))
-        case CollectionError():
-            return Explanation(503, str(error), LATER)
-        case BusyError():
-            return Explanation(503, f"{error}: try again in a moment", {"Retry-After": str(error.wait)})
-        case IndexMissing():
-            return Explanation(503, f"there is no index yet: gather something first ({error})", LATER)
-        case IndexDamaged() | OSError():
-            return Explanation(503, f"the index cannot be read now: {error}", LATER)
+        case GoneError():
+            return Explanation(499, "the client has gone")
         case HTTPException():
             return Explanation(error.status_code, error.detail, dict(error.headers or {}))
         case RequestValidationError():
             fault = error.errors()[0]
             return Explanation(422, f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}")
+    return _later(error)
+
+
+def _later(error: Exception) -> Explanation:
+    """Return what a client is told about an error after which a request may be repeated."""
+    match error:
+        case BusyError():
+            return Explanation(503, f"{error}: try again in a moment", {"Retry-After": str(error.wait)})
+        case CollectionError():
+            return Explanation(503, str(error), LATER)
+        case IndexMissing():
+            # Its message has the path of the data folder, which is nothing for strangers.
+            return Explanation(503, "there is no index yet: gather something first", LATER)
+        case IndexUnreachable():
+            return Explanation(503, f"the index cannot be read now: {error}", LATER)
+        case IndexDamaged() | OSError():
+            return Explanation(503, "the index cannot be read now; harvest doctor says more", LATER)
     return Explanation(500, "this request failed; the log of the gateway says why")

@@ -34,7 +34,7 @@ MAX_CLIENTS = 10_000
 """Clients that are remembered; the one that came longest ago is forgotten first."""
 MAX_URL = 16_384
 """Maximum length of path and query of a URL in bytes."""
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds that a piece of an answer may wait for its reader."""
 COOKIE = "harvest-session"
 PROBES = frozenset(("/livez", "/readyz", "/metrics"))

@@ -29,7 +29,7 @@ class GatewayOptions(NamedTuple):
     """Requests a second of each client, over some seconds; 0: no limit."""
     searches: int = 2
     """Plain searches at once; half as many expensive ones have turns of their own, so that plain ones need not wait for them."""
-    queue: int = 64
+    queue: int = 256
     """Searches that wait for their turn; further ones are refused with 503."""
     timeout: float = 10.0
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""

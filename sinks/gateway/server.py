@@ -10,11 +10,13 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import h11
+import uvloop
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -32,6 +34,8 @@ GRACE = 10
 CONNECTIONS = 128
 """Connections of one client at once."""
 ALL_CONNECTIONS = 2_000
+SWITCH = 0.001
+"""Seconds after which a thread that computes gives way to others."""
 MAX_HEAD = 32_768
 """Maximum length of a request's head in bytes."""
 
@@ -110,9 +114,13 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
 
     `started` is called once with the URL of the search page, when requests are answered. Called in the main thread.
     """
+    # Threads search; the one that answers need not wait long for its turn of the interpreter.
+    sys.setswitchinterval(SWITCH)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=512)
     with listener:
+        # Inherited by connections; without it the second half of an answer waits for the client's acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.ERROR)
         config = Config(
@@ -131,7 +139,8 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
             forwarded_allow_ips=list(options.proxies),
         )
         server = _Gateway(config, lambda: started(f"http://{url_host(options.host)}:{port}{options.root_path}/"))
-        asyncio.run(server.serve([listener]))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve([listener]))
 
 
 def url_host(host: str) -> str:

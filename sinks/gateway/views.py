@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from processors.identity import readable
@@ -13,6 +14,7 @@ from processors.query.words import exact
 from schemas.ports import FacetValue
 from schemas.query import Query
 from sinks.gateway.answers import Answer
+from sinks.gateway.refinement import Mistake
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
 
 LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Author", "year": "Year", "gatherer": "Gatherer"}
@@ -158,6 +160,17 @@ def pages(answer: Answer) -> list[PageLink | None]:
     return found if last > 1 else []
 
 
+def is_useful(facet: FacetView, answer: Answer) -> bool:
+    """Return whether a choice in a facet changes what is found: not if all hits have its only value."""
+    first = facet.values[0]
+    return len(facet.values) > 1 or first.chosen or first.excluded or first.total != answer.total
+
+
+def repeated(mistake: Mistake, messages: Sequence[str]) -> bool:
+    """Return whether messages about what is left out state the mistake already."""
+    return any(message.endswith(mistake.message) for message in messages)
+
+
 def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[ValueView]]:
     """Return the values of a facet that are shown, chosen ones among them, and those that are folded; one alone is not folded."""
     if len(values) <= UNFOLDED + 1:
@@ -168,8 +181,12 @@ def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[V
 
 def examples(answer: Answer) -> list[str]:
     """Return a few queries that find something."""
-    found = [(facet, values[0].value) for facet in EXAMPLES if (values := answer.facets.get(facet, ()))]
-    return [unparse(choice(facet, value)) for facet, value in found[:MAX_EXAMPLES]]
+    found: list[str] = []
+    for facet in EXAMPLES:
+        # A value of an index is shown as it is, even where a query cannot name it.
+        with suppress(ValueError):
+            found += [unparse(choice(facet, each.value)) for each in answer.facets.get(facet, ())[:1]]
+    return found[:MAX_EXAMPLES]
 
 
 def only(text: str) -> State:

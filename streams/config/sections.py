@@ -295,7 +295,7 @@ class Serve(Section):
     """Requests a second of each client, over some seconds; 0: no limit."""
     searches: int = Field(default=2, gt=0, le=1_000)
     """Plain searches at once; half as many expensive ones have turns of their own, so that plain ones need not wait for them."""
-    queue: int = Field(default=64, ge=0, le=100_000)
+    queue: int = Field(default=256, ge=0, le=100_000)
     """Searches that wait for their turn; further ones are refused with 503."""
     timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""

@@ -6,8 +6,9 @@ bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right
 types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
 `ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
-and glimpse), `unnest` (a nested tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary
-bytes by type, time by step, KB per minute), `tika` (documents, against a tika-server).
+and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
+against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per
+minute), `tika` (documents, against a tika-server).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -23,7 +24,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.kafka.client.cluster import ClusterError
-from tests.bench import bench_index, bench_log, corpora, judged, queries, ranking, readers, recovery, retrieval, sink, stage
+from tests.bench import (
+    bench_index,
+    bench_log,
+    corpora,
+    gateway,
+    judged,
+    queries,
+    ranking,
+    readers,
+    recovery,
+    retrieval,
+    sink,
+    stage,
+)
 from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.huge import huge
@@ -205,6 +219,11 @@ def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from queries.measured(size.searched, size.searched_remotely, size.rounds, cache, work, quick=size.quick)
 
 
+def measure_serve(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure pages of the gateway against the search alone, and searches beside hostile clients."""
+    yield from gateway.measured(size.searched, size.rounds, work)
+
+
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure MB/s of unnesting against plain libarchive, and memory with an archive of 10 GB."""
     if size.quick:
@@ -243,6 +262,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "retrieval": measure_retrieval,
     "ranking": measure_ranking,
     "query": measure_query,
+    "serve": measure_serve,
     "unnest": measure_unnest,
     "essence": measure_essence,
     "tika": measure_tika,

@@ -285,7 +285,8 @@ def test_readme_mistakes_give_printed_message() -> None:
     ("query", "expected"),
     [
         ("whale", 1), ("old white whale", 3), ('"white whale" NOT type:PDF', 2), ("whal*", 10), ("*hale", 20), ("whale~", 5),
-        ("leviathan~3", 60), ("/wh[ai]le/", 20), ("=Whale white NEAR whale", 20), ("(a OR b) -(c krill~)", 8), ("date:2024..2025", 1),
+        ("leviathan~3", 60), ("/wh[ai]le/", 20), ("=Whale white NEAR whale", 20), ("(a OR b) -(c krill~)", 8),
+        ("date:2024..2025", 1),
     ],
 )  # fmt: skip
 def test_cost_of_a_query_grows_with_its_patterns(query: str, expected: int) -> None:

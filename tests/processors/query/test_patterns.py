@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.query.patterns import fuzzy, near, verbatim, wildcard, wildcard_expression
+from processors.query.patterns import fuzzy, near, verbatim, wildcard_expression
 from processors.query.words import MAX_WORD, fold, kind, words
 
 WORDS = st.text("abcé", min_size=1, max_size=7)
@@ -20,7 +20,8 @@ WORDS = st.text("abcé", min_size=1, max_size=7)
 def test_wildcard_matches_definition(pattern: str, tested: list[str]) -> None:
     """A star is any number of letters, a question mark one; case is folded; the expression for engines means the same."""
     plain = "".join({"*": ".*", "?": "."}.get(char, char) for char in fold(pattern))
-    test, made = wildcard(pattern), wildcard_expression(pattern)
+    made = wildcard_expression(pattern)
+    test = made.test()
     verdicts = [re.fullmatch(plain, word, re.DOTALL) is not None for word in tested]
     assert [test(word) for word in tested] == verdicts
     assert made.of_words
@@ -33,8 +34,8 @@ def test_wildcard_is_written_for_engines() -> None:
     assert (made.lucene(), made.tantivy(), made.required()) == ("wha.*le.s", "(?s:wha.*le.s)", ("wha", "le"))
     assert wildcard_expression("*" + "a?" * 60).tantivy() is None
     assert wildcard_expression("e\u0301*").lucene() == "é.*"
-    assert wildcard("a" * MAX_WORD + "*")("a" * MAX_WORD)
-    assert not wildcard("a-b*")("ab")
+    assert wildcard_expression("a" * MAX_WORD + "*").test()("a" * MAX_WORD)
+    assert not wildcard_expression("a-b*").test()("ab")
 
 
 def distance(first: str, second: str) -> int:

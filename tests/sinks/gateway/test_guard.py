@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sinks.gateway.guard import Allowance, client_key, is_loopback
-from sinks.gateway.slots import BusyError, Slots
+from sinks.gateway.slots import SHARE, BusyError, GoneError, Slots
 
 Client = Callable[..., TestClient]
 TOKEN = "correct horse battery staple"
@@ -145,19 +145,63 @@ def test_queue_is_bounded_and_in_order(gate: threading.Event) -> None:
     assert done == ["0", "1", "2", "3"]
 
 
-def test_one_client_cannot_take_the_queue(gate: threading.Event) -> None:
-    """A client has a share of the queue; what exceeds it is refused, and others wait for their turn."""
+def test_clients_take_turns(gate: threading.Event) -> None:
+    """A client with many searches gets as many turns as one with a single search; its share of the queue is bounded."""
+    done: list[str] = []
+
+    def search(name: str) -> Callable[[], None]:
+        def ask() -> None:
+            gate.wait(30)
+            done.append(name)
+
+        return ask
 
     async def run() -> None:
         slots = Slots(1, 100, 30)
+        tasks = [asyncio.create_task(slots.run("greedy", search("greedy"))) for _ in range(SHARE + 1)]
+        await _waiting(slots, SHARE)
+        with pytest.raises(BusyError):
+            await slots.run("greedy", search("refused"))
+        tasks += [asyncio.create_task(slots.run(name, search(name))) for name in ("a", "b")]
+        await _waiting(slots, SHARE + 2)
+        gate.set()
+        await asyncio.gather(*tasks)
+        slots.close()
+
+    asyncio.run(run())
+    assert done == ["greedy", "greedy", "a", "b", *["greedy"] * (SHARE - 1)]
+
+
+def test_full_queue_has_room_for_those_with_less_in_it(gate: threading.Event) -> None:
+    """Who has most in a full queue loses the newest search; a newcomer is refused if nobody has more than it."""
+
+    async def run() -> None:
+        slots = Slots(1, 3, 30)
         tasks = [asyncio.create_task(slots.run("greedy", lambda: gate.wait(30))) for _ in range(4)]
         await _waiting(slots, 3)
+        tasks += [asyncio.create_task(slots.run(name, lambda: gate.wait(30))) for name in ("a", "b")]
+        await asyncio.wait([tasks[2], tasks[3]])
         with pytest.raises(BusyError):
-            await slots.run("greedy", lambda: True)
-        other = asyncio.create_task(slots.run("other", lambda: True))
-        await _waiting(slots, 4)
+            await slots.run("c", lambda: True)
         gate.set()
-        assert all([*(await asyncio.gather(*tasks)), await other])
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(one, BusyError) for one in found] == [False, False, True, True, False, False]
+        slots.close()
+
+    asyncio.run(run())
+
+
+def test_search_of_a_client_that_has_gone_is_not_begun(gate: threading.Event) -> None:
+    """Its turn is free for others."""
+
+    async def gone() -> bool:
+        return True
+
+    async def run() -> None:
+        slots = Slots(1, 3, 30)
+        with pytest.raises(GoneError):
+            await slots.run("a", lambda: pytest.fail("begun"), gone)
+        assert await slots.run("b", lambda: True)
         slots.close()
 
     asyncio.run(run())

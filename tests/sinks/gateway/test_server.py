@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ import pytest
 
 from sinks.gateway import server
 from sinks.gateway.options import GatewayOptions
+from tests.sinks.gateway.clients import get, hostile_client
 from tests.sinks.gateway.doubles import CollectionDouble
 from tests.sinks.gateway.serving import gateway
 
@@ -37,18 +37,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproce
         yield started
 
 
-def get(url: str, path: str, source: str = "127.0.0.1") -> tuple[int, bytes]:
-    """Status and body of an answer to a client with some address of the loopback."""
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60, source_address=(source, 0))
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
-
-
 @pytest.mark.slow(40)
 def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     """Whatever is asked for: no error of ours, and each answer has a status, a type and a form that OpenAPI names."""
@@ -62,38 +50,6 @@ def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], st
     assert "7 selected / 7 total" in done.stdout
 
 
-def _hostile(url: str, at: int, stop: threading.Event) -> Counter[str]:
-    """One hostile client, of one of five kinds; return what became of it."""
-    parts = urlsplit(url)
-    source = f"127.0.1.{at + 1}"
-    seen: Counter[str] = Counter()
-    while not stop.is_set():
-        kind = at % 5
-        if kind == 0:  # the most expensive query that is allowed, again and again
-            status, _ = get(url, "/api/search?q=" + "+".join(f"leviathan{n}~3" for n in range(6)), source)
-            seen[str(status)] += 1
-            continue
-        with socket.create_connection((parts.hostname or "", parts.port or 0), 60, (source, 0)) as peer:
-            peer.settimeout(0.5)
-            try:
-                if kind == 1:  # a head that never ends
-                    peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
-                    stop.wait(1)
-                    peer.sendall(b"x" * 100_000)
-                elif kind == 2:  # no HTTP at all
-                    peer.sendall(os.urandom(10_000))
-                elif kind == 3:  # an export that nobody reads
-                    peer.sendall(b"GET /api/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    stop.wait(1)
-                else:  # requests without waiting for answers
-                    peer.sendall(b"GET /api/search?q=whale HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
-                    stop.wait(0.2)
-                seen["answered" if peer.recv(1_000) else "closed"] += 1
-            except OSError:
-                seen["closed"] += 1
-    return seen
-
-
 @pytest.mark.slow(20)
 def test_two_hundred_clients_are_served(tmp_path: Path) -> None:
     """Among a hundred hostile clients, the searches of a hundred others are answered, and memory is bounded.
@@ -104,7 +60,7 @@ def test_two_hundred_clients_are_served(tmp_path: Path) -> None:
         get(url, "/api/search?q=whale")
         before = _resident(process.pid)
         stop = threading.Event()
-        hostile = [clients.submit(_hostile, url, at, stop) for at in range(100)]
+        hostile = [clients.submit(hostile_client, url, at, stop) for at in range(100)]
         try:
             asked = [
                 clients.submit(get, url, f"/api/search?q=krill&page={at % 3 + 1}", f"127.0.2.{at % 100 + 1}") for at in range(500)
