@@ -26,7 +26,7 @@ def served_corpus(folder: Path) -> Iterator[str]:
         "HARVEST_SERVE_PORT": "0",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
-    subprocess.run([HARVEST, "gather", "corpus", "--quiet"], check=True, cwd=folder, env=environment)
+    subprocess.run([HARVEST, "gather", "corpus", "--gatherer", "example", "--quiet"], check=True, cwd=folder, env=environment)
     with subprocess.Popen([HARVEST, "serve"], stderr=subprocess.PIPE, text=True, cwd=folder, env=environment) as process:
         try:
             assert process.stderr is not None
