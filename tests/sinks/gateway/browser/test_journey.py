@@ -197,3 +197,20 @@ def test_misspelt_word_is_corrected(visits: Visits, script: bool) -> None:
     page.locator(".spelling").get_by_role("link").click()
     heading(page, "62 summaries")
     assert state(page) == [("q", "leviathan")]
+
+
+def test_hits_stay_while_a_word_is_incomplete(visits: Visits) -> None:
+    """Half a word that finds nothing leaves the hits before as they are while words are proposed; a click takes one of these."""
+    page = visits.open("?q=krill")
+    field = page.get_by_label("Search", exact=True)
+    field.press("End")
+    with page.expect_response("**/results?*"):
+        field.press_sequentially(" levia")
+    proposed = page.get_by_role("option")
+    expect(proposed).to_have_text(["leviathan 62"])
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    heading(page, "62 summaries")
+    proposed.click()
+    heading(page, "31 summaries")
+    expect(field).to_have_value("krill leviathan ")
+    expect(field).to_be_focused()

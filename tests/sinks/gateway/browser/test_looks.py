@@ -28,9 +28,9 @@ WIDER = """() => {
 """Elements that reach over the edges of a narrow screen, but for the content of boxes that scroll by themselves."""
 
 
-def test_no_page_is_wider_than_a_narrow_screen(visits: Visits) -> None:
-    """At 360 pixels, no page and no opened part of one is wider than the screen."""
-    visits.expect("404")
+def test_every_page_is_quiet_and_fits_a_narrow_screen(visits: Visits) -> None:
+    """At 360 pixels, no page and no opened part of one is wider than the screen; the console has the status of an error alone."""
+    visits.expect("the server responded with a status of 404", f"answer: 404 {visits.url}{PAGES['error']}")
     page = visits.open(**NARROW)
     wider = {}
     for name, path in PAGES.items():

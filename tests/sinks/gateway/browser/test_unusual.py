@@ -120,12 +120,3 @@ def test_login_leads_back(visits: Visits, tmp_path: Path, script: bool) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"^\s*31 summaries\b"))
         assert parse_qsl(urlsplit(page.url).query) == [("q", "krill"), ("type", "PDF")]
         expect(page.get_by_label("Search", exact=True)).to_have_value("krill")
-
-
-def test_every_page_is_quiet(visits: Visits) -> None:
-    """No page has a message in the console, a failed request or an uncaught error; the one of an error has its status alone."""
-    visits.expect("the server responded with a status of 404", f"answer: 404 {visits.url}{PAGES['error']}")
-    page = visits.open()
-    for path in PAGES.values():
-        page.goto(path)
-        expect(page.locator("h1")).to_have_count(1)
