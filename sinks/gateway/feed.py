@@ -29,7 +29,8 @@ def feed(answer: Answer, base: str) -> bytes:
     for hit in answer.hits:
         entry = etree.SubElement(root, f"{{{ATOM}}}entry")
         _add(entry, "title", hit.title.translate(_MARKS) or hit.place)
-        _add(entry, "id", f"{base}/summary/{hit.oid}")
+        # The same by whatever name the gateway is reached.
+        _add(entry, "id", f"urn:harvest:{hit.oid}")
         _link(entry, f"{base}/summary/{hit.oid}", "alternate")
         _add(entry, "updated", _moment(hit))
         _add(entry, "summary", f"{hit.place}\n{hit.snippet.translate(_MARKS)}")

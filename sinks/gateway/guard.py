@@ -5,13 +5,15 @@ Laws:
   rebinding). Probes and metrics are answered under any name, and show nothing of the collection.
 - Nothing is changed by a request: GET and HEAD, and POST for /login alone.
 - A client has `rate` requests a second, over BURST seconds; styles, scripts and probes are free.
-- With a token, everything but the probes, the login and its style asks for it: as a bearer, or as the cookie that /login gives.
+- With a token, everything but the probes, the login and its style asks for it: as a bearer, as a password, or as the
+  cookie that /login gives.
 - An answer that nobody reads is ended after PATIENCE seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import ipaddress
@@ -24,7 +26,7 @@ from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sinks.gateway.metrics import GatewayMetrics
@@ -160,15 +162,15 @@ class Guard:
         if path in PROBES:
             return None
         if not self._is_ours(connection.headers):
-            return self._refused("host", 421, "This name is not served here (serve.hosts).")
+            return self._refused(path, "host", 421, "This name is not served here (serve.hosts).")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
-            return self._refused("length", 414, f"The address is longer than {MAX_URL:,} bytes.")
+            return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
         if scope["method"] not in ("GET", "HEAD") and (scope["method"], path) != ("POST", "/login"):
-            return self._refused("method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
+            return self._refused(path, "method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
         if path.startswith(STATIC):
             return None
         if wait := self._allowance.take(client_of(connection)):
-            return self._refused("rate", 429, "Too many requests.", **{"Retry-After": str(int(wait) + 1)})
+            return self._refused(path, "rate", 429, "Too many requests.", **{"Retry-After": str(int(wait) + 1)})
         if path not in OPEN and not self._is_known(connection):
             return self._login(connection, path)
         return None
@@ -186,8 +188,7 @@ class Guard:
         token = self._options.token
         if not token:
             return True
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+        if hmac.compare_digest(_presented(connection.headers.get("authorization", "")), token.encode()):
             return True
         return hmac.compare_digest(connection.cookies.get(COOKIE, "").encode(), session(token).encode())
 
@@ -196,11 +197,29 @@ class Guard:
             query = connection.scope["query_string"].decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="")
             return RedirectResponse(f"{connection.scope.get('root_path', '')}/login?next={back}", 303)
-        return self._refused("token", 401, "A token is needed (serve.token).", **{"WWW-Authenticate": "Bearer"})
+        return self._refused(
+            path, "token", 401, "A token is needed (serve.token).", **{"WWW-Authenticate": 'Bearer, Basic realm="Harvest"'}
+        )
 
-    def _refused(self, reason: str, status: int, text: str, **headers: str) -> Response:
+    def _refused(self, path: str, reason: str, status: int, text: str, **headers: str) -> Response:
         self._metrics.refused.labels(reason).inc()
+        if path.startswith("/api/"):
+            return JSONResponse({"error": text}, status, headers)
         return PlainTextResponse(f"{text}\n", status, headers)
+
+
+def _presented(authorization: str) -> bytes:
+    """Return the token that a header presents: as a bearer, or as the password of any user, which readers of feeds can send."""
+    kind, _, given = authorization.partition(" ")
+    match kind.lower():
+        case "bearer":
+            return given.strip().encode()
+        case "basic":
+            try:
+                return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+            except ValueError:
+                return b""
+    return b""
 
 
 def _route(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 from fastapi import Request
@@ -11,6 +12,12 @@ from processors.identity import file_name
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import ObjectError
 from sinks.gateway.streams import LongAnswer, file_pieces
+
+
+def disposition(name: str) -> str:
+    """Return the header that names an attachment (RFC 6266), with a name in ASCII for clients that know no other."""
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
 
 
 async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
@@ -26,7 +33,7 @@ async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
         raise
     name = file_name(summary.url) or oid
     headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": disposition(name),
         "Content-Length": str(length),
         "Content-Security-Policy": "sandbox",
         "Cache-Control": "private, no-cache",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
+from sinks.gateway.rendering import template_problems
 from streams.cli.common import USAGE, Failure, note, printable, rebuild_command
 from streams.cli.index_access import make_anew
 
@@ -28,6 +29,8 @@ def gateway_options(found: Settings) -> GatewayOptions:
         )
     if given.templates and not Path(given.templates).is_dir():
         raise Failure(f"serve.templates: {printable(given.templates)}: no such folder", USAGE)
+    if given.templates and (problems := template_problems(Path(given.templates))):
+        raise Failure(f"serve.templates: {printable(problems[0])}", USAGE)
     # On Kafka, the files are on the machines of the fetch stage.
     changed = {"host": host, "objects": given.objects and not found.kafka.brokers}
     values = given.model_dump(exclude={"public", "templates"}) | changed

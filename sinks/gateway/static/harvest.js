@@ -3,12 +3,14 @@
 {
   const TYPED_MS = 120; // pause in typing after which hits are asked for
   const SETTLED_MS = 1500; // pause after which the next change is a new entry of the history
+  const PROPOSED_MS = 2500; // time after which proposed words no longer cover the hits
   const LAST_WORD = /[^\s()":]+$/;
   const KEYS_OFF = "harvest-keys-off";
   const BUSY = "No answer yet: the server is busy. Type on to try again.";
+  const AWAY = "No answer: the server cannot be reached. Type on to try again.";
 
   const at = (id) => document.getElementById(id);
-  const form = at("search"), input = at("q"), results = at("results"), facets = at("facets");
+  const form = at("search") ?? document.createElement("form"), input = at("q") ?? document.createElement("input"), results = at("results"), facets = at("facets");
   const notice = document.createElement("p"), words = document.createElement("ul");
   const address = (path, asked) => Object.assign(new URL(path, form.action), { search: asked });
 
@@ -32,12 +34,16 @@
       isHeld = hits.includes("data-none") && (await proposed);
       signal.throwIfAborted();
       if (isHeld) return true;
+      results.classList.remove("old");
+      facets.classList.remove("old");
       showHits(hits);
       showFacets(await (await ask("facets", asked, signal)).text());
       notice.textContent = "";
     } catch (error) {
       if (signal.aborted) return true;
-      notice.textContent = error.name === "Error" ? error.message : BUSY;
+      notice.textContent = error.name === "Error" ? error.message : AWAY;
+      results.classList.add("old"); // these are the hits of an earlier query
+      facets.classList.add("old");
       return false;
     } finally {
       if (!signal.aborted) results.removeAttribute("aria-busy");
@@ -92,7 +98,7 @@
   }
 
   // Completion of the last word: a combobox with a list (ARIA Authoring Practices)
-  let completing = new AbortController(), chosen = -1;
+  let completing = new AbortController(), chosen = -1, proposing = 0;
 
   function close() {
     completing.abort();
@@ -117,14 +123,14 @@
   }
 
   function propose(found) {
-    words.replaceChildren(...found.map(({ word, total }, number) => {
-      const option = document.createElement("li"), count = document.createElement("span");
-      Object.assign(option, { id: `word-${number}`, role: "option", ariaSelected: "false" }).dataset.word = word;
-      count.textContent = total.toLocaleString("en");
-      option.append(word, " ", count);
+    words.replaceChildren(...found.map(({ word }, number) => {
+      const option = document.createElement("li");
+      Object.assign(option, { id: `word-${number}`, role: "option", ariaSelected: "false", textContent: word }).dataset.word = word;
       return option;
     }));
     words.hidden = !found.length;
+    clearTimeout(proposing);
+    proposing = setTimeout(() => { if (chosen < 0) close(); }, PROPOSED_MS);
     input.ariaExpanded = String(!words.hidden);
   }
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from processors.identity import oid
 from schemas.ports import BrokerIndex
+from sinks.gateway.rendering import template_problems
 from sinks.index.errors import IndexMissing, IndexUnreachable
-from tests.sinks.gateway.doubles import Made
+from tests.sinks.gateway.doubles import Made, summary
 
 Client = Callable[..., TestClient]
 WHALE = oid("tests", "http://example.org/whale.html")
@@ -201,3 +203,40 @@ def test_metrics_count_requests_by_route(client: Client) -> None:
     text = ask.get("/metrics").text
     assert 'harvest_gateway_requests_total{route="/api/search",status="200"} 1.0' in text
     assert "/no/such/page" not in text
+
+
+def test_page_helps_where_nothing_is_found(client: Client) -> None:
+    """A pasted address becomes its query, an unknown attribute is named, and a mistyped word is proposed with an error allowed."""
+    ask = client()
+    assert "url:http://example.org/whale.html" in ask.get("/", params={"q": "http://example.org/whale.html"}).text
+    assert "No summary has the attribute <code>tilte</code>" in ask.get("/", params={"q": "tilte:whale"}).text
+    assert "<code>interst~</code>" in ask.get("/", params={"q": "interst"}).text
+
+
+def test_page_of_a_copy_does_not_need_its_canonical_summary(made: Made, client: Client) -> None:
+    """A copy whose canonical summary was just removed is shown all the same."""
+    copy = summary("http://example.org/copy.html", title="A copy", more={"copy_of": "0" * 64})
+    made.known[copy.oid] = copy
+    try:
+        answer = client().get(f"/summary/{copy.oid}")
+    finally:
+        del made.known[copy.oid]
+    assert answer.status_code == 200
+    assert "A copy" in answer.text
+
+
+def test_templates_of_a_folder_are_checked(tmp_path: Path) -> None:
+    """Mistakes in templates, and names that replace nothing, are known before anything is served."""
+    (tmp_path / "help.html").write_text("{% if %}", "utf-8")
+    (tmp_path / "helf.html").write_text("", "utf-8")
+    (tmp_path / "login.html").write_text("{{ path('/') }}", "utf-8")
+    found = template_problems(tmp_path)
+    assert [problem.partition(":")[0] for problem in found] == ["helf.html", "help.html, line 1"]
+
+
+def test_templates_of_a_folder_replace_ours(tmp_path: Path, client: Client) -> None:
+    """A folder has the pages that an operator wants to look different, and no others."""
+    (tmp_path / "help.html").write_text("Ask {{ path('/') }}", "utf-8")
+    ask = client(templates=tmp_path)
+    assert ask.get("/help").text == "Ask /"
+    assert "The white whale" in ask.get("/", params={"q": "ishmael"}).text.replace("<mark>", "").replace("</mark>", "")

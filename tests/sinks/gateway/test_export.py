@@ -20,6 +20,7 @@ from processors.identity import oid
 from schemas.soif import parse
 from sinks.gateway import texts
 from sinks.gateway.export import COLUMNS
+from sinks.gateway.objects import disposition
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -71,7 +72,7 @@ def test_feed_has_the_newest_first(client: Client) -> None:
     titles = [entry.findtext(f"{ATOM}title") for entry in root.iter(f"{ATOM}entry")]
     assert titles == ["Krill in numbers", "A member about a whale", "The white whale", "Ships of Nantucket"]
     identifiers = [entry.findtext(f"{ATOM}id") for entry in root.iter(f"{ATOM}entry")]
-    assert f"http://localhost/summary/{oid('tests', MEMBER)}" in identifiers
+    assert f"urn:harvest:{oid('tests', MEMBER)}" in identifiers
     assert root.findtext(f"{ATOM}updated") == "2024-03-05T00:00:00Z"
 
 
@@ -86,9 +87,14 @@ def test_object_is_an_attachment(client: Client, collection: Any) -> None:
     collection.bodies[oid("tests", MEMBER)] = b"<html><script>"
     answer = client(objects=True).get(f"/object/{oid('tests', MEMBER)}")
     assert (answer.status_code, answer.content) == (200, b"<html><script>")
-    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''whale.txt"
+    assert answer.headers["content-disposition"] == "attachment; filename=\"whale.txt\"; filename*=UTF-8''whale.txt"
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-security-policy"] == "sandbox"
+
+
+def test_name_of_an_attachment_is_no_header_of_its_own() -> None:
+    """Whatever a member is called, its name ends no quotes and no line."""
+    assert disposition('a"b\r\nX: y/ü') == "attachment; filename=\"a_b__X_ y__\"; filename*=UTF-8''a%22b%0D%0AX%3A%20y%2F%C3%BC"
 
 
 @pytest.mark.parametrize(

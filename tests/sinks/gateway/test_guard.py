@@ -52,6 +52,9 @@ def test_token_is_asked_for(client: Client) -> None:
     assert ask.get("/api/search", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert ask.get("/api/search", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     assert [ask.get(path).status_code for path in ("/livez", "/readyz", "/metrics")] == [200] * 3
+    assert ask.get("/api/search", auth=("any", TOKEN)).status_code == 200
+    assert ask.get("/api/search", auth=(TOKEN, "wrong")).status_code == 401
+    assert ask.get("/api/search", headers={"Authorization": "Basic ?"}).json() == {"error": "A token is needed (serve.token)."}
     page = ask.get("/?q=whale", headers={"Accept": "text/html"}, follow_redirects=False)
     assert (page.status_code, page.headers["location"]) == (303, "/login?next=%2F%3Fq%3Dwhale")
 
