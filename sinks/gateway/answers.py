@@ -21,6 +21,7 @@ from processors.query.similar import similar
 from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
 from processors.query.spelling import corrected
 from processors.query.words import searchable_values
+from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
 from schemas.query import And, Every, Most, Not, Or, Query
 from schemas.records import Summary
@@ -215,5 +216,7 @@ def container(url: str) -> str:
     if path:
         archive, nested, _ = path.rpartition("#")
         return f"{object_url}#{archive}" if nested else object_url
-    head, slash, _ = object_url.rstrip("/").rpartition("/")
+    # Only the network has queries: in the name of a file, a question mark is a character.
+    place = object_url if scheme_of(object_url).realm == "machine" else object_url.partition("?")[0]
+    head, slash, _ = place.rstrip("/").rpartition("/")
     return f"{head}/" if slash and "://" in head and not head.endswith("://") else ""

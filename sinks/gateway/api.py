@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from processors.query import unparse
@@ -19,6 +19,7 @@ from sinks.gateway.export import ENDING, MEDIA, export
 from sinks.gateway.feed import description, feed, newest
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.state import MAX_HIT
+from sinks.gateway.streams import LongAnswer, export_pieces
 
 Oid = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="OID of a summary.")]
 Word = Annotated[str, Query(max_length=400, description="Text that a user has typed so far.")]
@@ -69,8 +70,9 @@ class ApiRoutes:
 
     async def search(self, request: Request, asked: Annotated[models.SearchParameters, Query()]) -> models.SearchModel:
         """Search: a page of hits, and how many there are of each type, site, language, author, year and gatherer."""
-        page = min(asked.page, MAX_HIT // max(asked.size, 1))
-        state = asked.state(asked.sort, asked.size, page)
+        if asked.page * asked.size > MAX_HIT:
+            raise HTTPException(422, f"page: hits beyond the first {MAX_HIT:,} are in /api/export only")
+        state = asked.state(asked.sort, asked.size, asked.page)
         answer = await self._gateway.search(
             request, lambda searcher: searcher.answer(state, Wanted(facets=asked.facets, strict=True)), state
         )  # fmt: skip
@@ -100,10 +102,18 @@ class ApiRoutes:
         """Return all matches as one stream, in order of OID, copies included."""
         state = asked.state()
         tree = await self._gateway.search(request, lambda searcher: searcher.asked(state, strict=True).tree, state)
-        pieces = await self._gateway.stream(request, export(self._gateway.indexes, tree, asked.format, asked.compression))
+        stream = self._gateway.stream(request)
+        pieces = export(self._gateway.indexes, tree, asked.format, asked.compression)
+        try:
+            # The first piece tells whether the index answers at all.
+            first = await self._gateway.piece(stream, pieces)
+        except BaseException:
+            stream.end()
+            raise
         name = f"harvest.{asked.format}{ENDING[asked.compression]}"
         media = MEDIA[asked.format] if asked.compression == "none" else "application/octet-stream"
-        return StreamingResponse(pieces, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        sent = export_pieces(self._gateway, stream, first, pieces)
+        return LongAnswer(sent, stream.end, media, {"Content-Disposition": f'attachment; filename="{name}"'})
 
     async def status(self, request: Request) -> Response:
         """Return what the pipeline is doing: roots, hosts, lag of each stage, rejections by reason."""
@@ -113,7 +123,7 @@ class ApiRoutes:
 
     async def why(self, request: Request, url: Annotated[str, Query(min_length=1, max_length=8_000)]) -> Response:
         """Return every event that concerned a URL (of a member: object#path), in order."""
-        events = await self._gateway.slow(request, lambda: self._gateway.collection.why(url))
+        events = await self._gateway.history(request, url)
         if not events:
             return JSONResponse({"error": "nothing is known of this URL"}, 404)
         return JSONResponse({"events": [event._asdict() for event in events]})

@@ -1,4 +1,4 @@
-"""What a client is told about an error: a status, and one line."""
+"""Answers to errors: a status, and one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER = {"Retry-After": "5"}
 
 
 class Explanation(NamedTuple):
-    """What a client is told."""
+    """Answer to an error."""
 
     status: int
     message: str
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
 
 
 def explained(error: Exception) -> Explanation:
-    """Return what a client is told about an error."""
+    """Return the answer to an error."""
     match error:
         case QueryError():
             return Explanation(400, error.message, {}, error.position)
@@ -52,7 +52,7 @@ def explained(error: Exception) -> Explanation:
 
 
 def _later(error: Exception) -> Explanation:
-    """Return what a client is told about an error after which a request may be repeated."""
+    """Return the answer to an error after which a request may be repeated."""
     match error:
         case BusyError():
             return Explanation(503, f"{error}: try again in a moment", {"Retry-After": str(error.wait)})
@@ -62,7 +62,7 @@ def _later(error: Exception) -> Explanation:
             # Its message has the path of the data folder, which is nothing for strangers.
             return Explanation(503, "there is no index yet: gather something first", LATER)
         case IndexUnreachable():
-            return Explanation(503, f"the index cannot be read now: {error}", LATER)
+            return Explanation(503, "the index cannot be read now: its server does not answer", LATER)
         case IndexDamaged() | OSError():
             return Explanation(503, "the index cannot be read now; harvest doctor says more", LATER)
     return Explanation(500, "this request failed; the log of the gateway says why")

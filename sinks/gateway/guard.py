@@ -1,4 +1,4 @@
-"""Guard of the gateway: an ASGI middleware that refuses requests before anything is asked, and adds the headers of safety.
+"""Guard of the gateway: an ASGI middleware that refuses requests before anything is asked, and adds security headers.
 
 Laws:
 - A Host that is not one of ours is refused, so that no page of another site can reach the gateway by a name of its own (DNS
@@ -15,6 +15,8 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
+import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -28,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sinks.gateway.metrics import GatewayMetrics
 from sinks.gateway.options import GatewayOptions
 
+LOG = logging.getLogger("harvest.gateway")
 BURST = 5.0
 """Seconds of requests that a client may save up."""
 MAX_CLIENTS = 10_000
@@ -36,9 +39,10 @@ MAX_URL = 16_384
 """Maximum length of path and query of a URL in bytes."""
 PATIENCE = 20.0
 """Seconds that a piece of an answer may wait for its reader."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 COOKIE = "harvest-session"
 PROBES = frozenset(("/livez", "/readyz", "/metrics"))
-OPEN = frozenset(("/login", "/opensearch.xml", "/favicon.svg"))
+OPEN = frozenset(("/login", "/opensearch.xml"))
 """Paths that ask for no token, beside those below STATIC and the probes."""
 STATIC = "/static/"
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -58,7 +62,7 @@ def session(token: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address or name is of this machine alone."""
+    """Return whether only this machine reaches an address; a name other than localhost may mean any."""
     name = host.strip("[]").lower()
     try:
         return ipaddress.ip_address(name).is_loopback
@@ -80,6 +84,10 @@ def client_key(address: str) -> str:
 def client_of(connection: HTTPConnection) -> str:
     """Return what the client of a request is counted by."""
     return client_key(connection.client.host) if connection.client else ""
+
+
+class BrokenOffError(Exception):
+    """An answer cannot be completed after it has begun: its connection is closed, which is how a client sees it."""
 
 
 class Allowance:
@@ -121,6 +129,8 @@ class Guard:
             return
         started = time.monotonic()
         status = 0
+        # An answer to HEAD is that to GET, without its body, which the server leaves out.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -129,14 +139,19 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                self._metrics.seconds.labels(_route(scope)).observe(time.monotonic() - started)
-            await asyncio.wait_for(send(message), PATIENCE)
+                self._metrics.seconds.labels(_route(asked)).observe(time.monotonic() - started)
+            try:
+                await asyncio.wait_for(send(message), PATIENCE)
+            except TimeoutError:
+                raise BrokenOffError("nobody reads it") from None
 
         refusal = self._refusal(scope)
         try:
-            await (refusal or self._app)(scope, receive, answer)
+            await (refusal or self._app)(asked, receive, answer)
+        except BrokenOffError as error:
+            LOG.warning("an answer was broken off: %s", error)
         finally:
-            self._metrics.requests.labels(_route(scope), str(status)).inc()
+            self._metrics.requests.labels(_route(asked), str(status)).inc()
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused; None if it is not."""
@@ -162,8 +177,9 @@ class Guard:
         given = headers.getlist("host")
         if len(given) != 1:
             return False
-        name = given[0].lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0].rstrip(".")
+        if (found := _HOST.fullmatch(given[0].lower())) is None:
+            return False
+        name = found[1].strip("[]").rstrip(".")
         return "*" in self._hosts or name in self._hosts or name in LOCAL
 
     def _is_known(self, connection: HTTPConnection) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
 from processors.identity import file_name
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import ObjectError
-
-PIECE = 65_536
+from sinks.gateway.streams import LongAnswer, file_pieces
 
 
 async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
@@ -21,7 +18,12 @@ async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
     if not gateway.options.objects:
         raise ObjectError("objects are not served here (serve.objects)", 403)
     summary = await gateway.search(request, lambda searcher: searcher.summary(oid))
-    body, length = await gateway.slow(request, lambda: gateway.collection.body(summary))
+    stream = gateway.stream(request)
+    try:
+        body, length = await gateway.slow(request, lambda: gateway.collection.body(summary))
+    except BaseException:
+        stream.end()
+        raise
     name = file_name(summary.url) or oid
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
@@ -29,13 +31,9 @@ async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
         "Content-Security-Policy": "sandbox",
         "Cache-Control": "private, no-cache",
     }
-    if request.method == "HEAD":
+
+    def end() -> None:
         body.close()
-        return Response(media_type="application/octet-stream", headers=headers)
-    return StreamingResponse(_pieces(body), media_type="application/octet-stream", headers=headers)
+        stream.end()
 
-
-def _pieces(body: BinaryIO) -> Iterator[bytes]:
-    with body:
-        while piece := body.read(PIECE):
-            yield piece
+    return LongAnswer(file_pieces(body), end, "application/octet-stream", headers)

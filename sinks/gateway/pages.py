@@ -16,7 +16,7 @@ from schemas.query import Or
 from schemas.records import Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from sinks.gateway.answers import ALL, Answer, Searcher, Wanted, container
+from sinks.gateway.answers import ALL, Answer, NotFoundError, Searcher, Wanted, container
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.guard import COOKIE, session
 from sinks.gateway.objects import object_body
@@ -113,7 +113,7 @@ class PageRoutes:
 
     async def why(self, request: Request, url: Annotated[str, Query(max_length=8_000)] = "") -> Response:
         """Return the page with the history of a URL."""
-        events = await self._gateway.slow(request, lambda: self._gateway.collection.why(url)) if url else ()
+        events = await self._gateway.history(request, url) if url else ()
         return self._pages.page(request, "why.html", {"url": url, "events": events})
 
     async def login(self, request: Request, back: Annotated[str, Query(alias="next")] = "/") -> Response:
@@ -141,9 +141,13 @@ def _written(answer: Answer | None) -> str:
 
 def _with_copies(searcher: Searcher, oid: str) -> tuple[Summary, tuple[str, ...]]:
     found = searcher.summary(oid)
-    if found.copy_of:
+    if not found.copy_of:
+        return found, found.copies
+    try:
         return found, (searcher.summary(found.copy_of).url,)
-    return found, found.copies
+    except NotFoundError:
+        # Removed: until dedup chooses another one, a copy has no canonical summary.
+        return found, ()
 
 
 def _soif(summary: Summary) -> bytes:

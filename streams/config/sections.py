@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from ipaddress import ip_network
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -307,6 +308,22 @@ class Serve(Section):
     def _long_enough(cls, value: str) -> str:
         if value and not re.fullmatch(r"[!-~]{16,}", value):
             raise ValueError("a token has at least 16 characters, all of them ASCII and none a space")
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not re.fullmatch(r"\*|\[?[0-9A-Fa-f:.]+\]?|[A-Za-z0-9._-]+", name):
+                raise ValueError(f"a host name without a port is expected, not {name!r}")
+        return tuple(name.strip("[]").rstrip(".") for name in value)
+
+    @field_validator("proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in value:
+            if proxy != "*":
+                ip_network(proxy, strict=False)
         return value
 
     @field_validator("root_path")

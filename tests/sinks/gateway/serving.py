@@ -22,6 +22,7 @@ MANY = 30
 """Copies of SUMMARIES under other URLs that the index has beside them, so that there are several pages."""
 KINDS: dict[str, Callable[[str], Any]] = {
     "port": int, "rate": float, "objects": lambda text: text == "True", "searches": int, "queue": int, "timeout": float,
+    "proxies": lambda text: tuple(text.split(",")),
 }  # fmt: skip
 
 
@@ -48,7 +49,6 @@ def main(folder: Path, *given: str) -> None:
     """Serve until stopped."""
     pairs = dict(text.split("=", 1) for text in given)
     server.PATIENCE = float(pairs.pop("patience", server.PATIENCE))
-    options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     more = [
         one.__class__(**{name: getattr(one, name) for name in one.__struct_fields__} | {"oid": oid("tests", url), "url": url})
         for at in range(MANY)
@@ -56,8 +56,9 @@ def main(folder: Path, *given: str) -> None:
         if (url := f"{one.url}-{at}")
     ]
     made = Made(folder, [*SUMMARIES, *more])
-    collection = CollectionDouble()
+    collection = CollectionDouble(float(pairs.pop("slow", 0)))
     collection.bodies = {one.oid: b"the bytes of a member" for one in SUMMARIES if one.path}
+    options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     server.serve(options, made.open, collection, lambda url: print(url, flush=True))
 
 

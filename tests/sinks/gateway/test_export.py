@@ -119,7 +119,7 @@ def test_long_value_is_cut() -> None:
     """An attribute of a megabyte is no page of a megabyte."""
     shown = texts.value("x" * 1_000_000)
     assert len(shown) < 21_000
-    assert shown.endswith("980,000 more characters: see the SOIF record")
+    assert shown.endswith("980,000 more characters: see the SOIF file")
     assert texts.value(b"\xff\x1b[31m") == "\ufffd\ufffd[31m"
 
 
