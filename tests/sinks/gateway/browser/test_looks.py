@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.sinks.gateway.browser.places import PAGES
+from tests.sinks.gateway.browser.places import PAGES, SHOWN
 from tests.sinks.gateway.browser.visits import Visits
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -35,6 +35,7 @@ def test_every_page_is_quiet_and_fits_a_narrow_screen(visits: Visits) -> None:
     wider = {}
     for name, path in PAGES.items():
         page.goto(path)
+        expect(page.locator(SHOWN.get(name, "h1")).first, name).to_be_attached()
         page.evaluate("for (const each of document.querySelectorAll('details:not(.menu)')) each.open = true")
         wider[name] = page.evaluate(WIDER)
     assert {name: found for name, found in wider.items() if found} == {}
