@@ -11,11 +11,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from processors.query import unparse
 from processors.query.snippet import CLOSE, OPEN
 from schemas.jsonform import to_json
-from schemas.soif import dumps
-from schemas.soif_summary import to_template
 from sinks.gateway import models
 from sinks.gateway.answers import Answer, ShownHit, Wanted
-from sinks.gateway.export import ENDING, MEDIA, export
+from sinks.gateway.export import ENDING, MEDIA, export, soif
 from sinks.gateway.feed import description, feed, newest
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.state import MAX_HIT
@@ -34,6 +32,7 @@ def _error(description: str) -> dict[str, Any]:
 
 BAD: Responses = {400: _error("The query, or a refinement, is none.")}
 MISSING: Responses = {404: _error("There is no such summary or event.")}
+UNWRITABLE: Responses = {409: _error("The summary cannot be written so.")}
 ANY: Responses = {
     401: {"description": "A token is needed."},
     414: {"description": "The address is too long."},
@@ -59,7 +58,7 @@ class ApiRoutes:
         add("/api/search", self.search, response_model=models.SearchModel, responses=BAD | MISSING)
         add("/api/complete", self.complete, response_model=models.CompletionModel)
         add("/api/summary/{oid}", self.summary, response_model=models.SummaryModel, responses=MISSING)
-        add("/api/summary/{oid}/soif", self.soif, response_class=PlainTextResponse, responses=MISSING)
+        add("/api/summary/{oid}/soif", self.soif, response_class=PlainTextResponse, responses=MISSING | UNWRITABLE)
         add("/api/export", self.export, response_class=StreamingResponse, responses=BAD | MISSING | _media())
         add("/api/status", self.status, response_model=models.StatusModel)
         add("/api/why", self.why, response_model=models.HistoryModel, responses=MISSING)
@@ -96,7 +95,7 @@ class ApiRoutes:
     async def soif(self, request: Request, oid: Oid) -> Response:
         """Return a whole summary as SOIF."""
         found = await self._gateway.search(request, lambda searcher: searcher.summary(oid))
-        return PlainTextResponse(dumps([to_template(found)]))
+        return PlainTextResponse(soif(found))
 
     async def export(self, request: Request, asked: Annotated[models.ExportParameters, Query()]) -> Response:
         """Return all matches as one stream, in order of OID, copies included."""

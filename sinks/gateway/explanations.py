@@ -7,16 +7,18 @@ from typing import NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from processors.query import QueryError
 from sinks.gateway.answers import NotFoundError
+from sinks.gateway.export import UnwritableError
 from sinks.gateway.ports import CollectionError, ObjectError
 from sinks.gateway.slots import BusyError, GoneError
 from sinks.index.errors import IndexDamaged, IndexMissing, IndexUnreachable
 
 HANDLED = (
     *(QueryError, NotFoundError, ObjectError, CollectionError, BusyError, GoneError, IndexDamaged, OSError),
-    *(HTTPException, RequestValidationError, Exception),
+    *(HTTPException, RequestValidationError, ClientDisconnect, UnwritableError, Exception),
 )
 """Errors that become answers; of one that is a bug the server also logs a traceback."""
 LATER = {"Retry-After": "5"}
@@ -41,8 +43,10 @@ def explained(error: Exception) -> Explanation:
             return Explanation(404, str(error))
         case ObjectError():
             return Explanation(error.status, str(error))
-        case GoneError():
+        case GoneError() | ClientDisconnect():
             return Explanation(499, "the client has gone")
+        case UnwritableError():
+            return Explanation(409, str(error))
         case HTTPException():
             return Explanation(error.status_code, error.detail, dict(error.headers or {}))
         case RequestValidationError():

@@ -42,6 +42,8 @@ MAX_URL = 16_384
 PATIENCE = 20.0
 """Seconds that a piece of an answer may wait for its reader."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+ABORT = "harvest.abort"
+"""Key in the scope of a function that closes the connection at once, with what has not been read yet."""
 COOKIE = "harvest-session"
 PROBES = frozenset(("/livez", "/readyz", "/metrics"))
 OPEN = frozenset(("/login", "/opensearch.xml"))
@@ -55,7 +57,14 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    # What is found may be for some users alone.
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie",
 }
+
+
+def _nothing() -> None:
+    """Do nothing: a server without connections, as in tests."""
 
 
 def session(token: str) -> str:
@@ -152,6 +161,7 @@ class Guard:
             await (refusal or self._app)(asked, receive, answer)
         except BrokenOffError as error:
             LOG.warning("an answer was broken off: %s", error)
+            scope.get(ABORT, _nothing)()
         finally:
             self._metrics.requests.labels(_route(asked), str(status)).inc()
 

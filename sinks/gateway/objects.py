@@ -12,10 +12,12 @@ from processors.identity import file_name
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import ObjectError
 from sinks.gateway.streams import LongAnswer, file_pieces
+from sinks.gateway.texts import clean
 
 
 def disposition(name: str) -> str:
     """Return the header that names an attachment (RFC 6266), with a name in ASCII for clients that know no other."""
+    name = re.sub(r"[\x00-\x1f\ufffd]", "_", clean(name))
     plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
 

@@ -14,9 +14,8 @@ from processors.query import QueryError, unparse
 from processors.query.language import TABLE
 from schemas.query import Or
 from schemas.records import Summary
-from schemas.soif import dumps
-from schemas.soif_summary import to_template
 from sinks.gateway.answers import ALL, Answer, NotFoundError, Searcher, Wanted, container
+from sinks.gateway.export import UnwritableError, soif
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.guard import COOKIE, session
 from sinks.gateway.objects import object_body
@@ -87,14 +86,17 @@ class PageRoutes:
     async def summary(self, request: Request, oid: Oid) -> Response:
         """Return the page of a whole summary."""
         found, copies = await self._gateway.search(request, lambda searcher: _with_copies(searcher, oid))
-        soif = _soif(found).decode("utf-8", "replace")
-        values = {"summary": found, "copies": copies, "container": container(found.url), "soif": soif}
+        try:
+            written = soif(found).decode("utf-8", "replace")
+        except UnwritableError as error:
+            written = str(error)
+        values = {"summary": found, "copies": copies, "container": container(found.url), "soif": written}
         return self._pages.page(request, "summary.html", values)
 
     async def soif(self, request: Request, oid: Oid) -> Response:
         """Return a summary as SOIF."""
         found = await self._gateway.search(request, lambda searcher: searcher.summary(oid))
-        return PlainTextResponse(_soif(found), headers={"Content-Disposition": f'inline; filename="{oid}.soif"'})
+        return PlainTextResponse(soif(found), headers={"Content-Disposition": f'inline; filename="{oid}.soif"'})
 
     async def object(self, request: Request, oid: Oid) -> Response:
         """Return the bytes of an object or a member, to be saved as a file."""
@@ -148,10 +150,6 @@ def _with_copies(searcher: Searcher, oid: str) -> tuple[Summary, tuple[str, ...]
     except NotFoundError:
         # Removed: until dedup chooses another one, a copy has no canonical summary.
         return found, ()
-
-
-def _soif(summary: Summary) -> bytes:
-    return dumps([to_template(summary)])
 
 
 def _local(path: str) -> str:

@@ -56,8 +56,7 @@ class Pages:
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         known = {"path": path, "static": static, "here": here, "state": State()}
         shown = self._environment.get_template(template).render(known | dict(values))
-        # Pages have what may be seen by one user alone.
-        return HTMLResponse(shown, status, {"Cache-Control": "private, no-cache"})
+        return HTMLResponse(shown, status)
 
 
 def template_problems(folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address, ip_network
+from typing import cast
 
 import h11
 import uvloop
@@ -23,7 +24,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
-from sinks.gateway.guard import client_key
+from sinks.gateway.guard import ABORT, client_key
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 
@@ -70,6 +71,8 @@ class Protocol(H11Protocol):
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
+            # The application begins after this: it may end a connection whose client does not read.
+            cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
             self._wait(PATIENCE)
 
     def on_response_complete(self) -> None:
