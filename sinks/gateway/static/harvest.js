@@ -3,7 +3,6 @@
 {
   const TYPED_MS = 120; // pause in typing after which hits are asked for
   const SETTLED_MS = 1500; // pause after which the next change is a new entry of the history
-  const PROPOSED_MS = 2500; // time after which proposed words no longer cover the hits
   const LAST_WORD = /[^\s()":]+$/;
   const KEYS_OFF = "harvest-keys-off";
   const BUSY = "No answer yet: the server is busy. Type on to try again.";
@@ -98,7 +97,7 @@
   }
 
   // Completion of the last word: a combobox with a list (ARIA Authoring Practices)
-  let completing = new AbortController(), chosen = -1, proposing = 0;
+  let completing = new AbortController(), chosen = -1;
 
   function close() {
     completing.abort();
@@ -129,8 +128,6 @@
       return option;
     }));
     words.hidden = !found.length;
-    clearTimeout(proposing);
-    proposing = setTimeout(() => { if (chosen < 0) close(); }, PROPOSED_MS);
     input.ariaExpanded = String(!words.hidden);
   }
 
@@ -185,6 +182,9 @@
   words.addEventListener("mousedown", (event) => {
     event.preventDefault(); // the field keeps the focus
     if (event.target.closest("li")) accept(event.target.closest("li"));
+  });
+  document.addEventListener("pointermove", ({ target }) => {
+    if (!words.hidden && !form.contains(target)) close(); // who points at a hit is done with words
   });
   form.addEventListener("submit", submitted);
   input.addEventListener("keydown", keyInField);

@@ -21,6 +21,7 @@ from schemas.soif import parse
 from sinks.gateway import texts
 from sinks.gateway.export import COLUMNS
 from sinks.gateway.objects import disposition
+from tests.sinks.gateway.doubles import SUMMARIES, Made, summary
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -61,6 +62,21 @@ def test_csv_export_is_safe_in_a_spreadsheet(client: Client) -> None:
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
+def test_one_bad_summary_breaks_no_export(client: Client, made: Made) -> None:
+    """What cannot be written in a format is left out of its export; its page is shown, and says so."""
+    bad = summary("ftp://a/\njavascript:1", "T\ufffe\x08", title="forged", author=["=1+1", "+2"])
+    folder = made.folder.with_name("forged")
+    forged = Made(folder, [*SUMMARIES, bad])
+    ask = client(forged.open)
+    assert len(parse(ask.get("/api/export", params={"format": "soif"}).content)) == len(SUMMARIES)
+    assert len(ask.get("/api/export").text.splitlines()) == len(SUMMARIES) + 1
+    rows = csv.DictReader(io.StringIO(ask.get("/api/export", params={"q": "forged", "format": "csv"}).text))
+    assert [row["author"] for row in rows] == ["'=1+1 | '+2"]
+    assert "cannot be written as SOIF" in ask.get(f"/summary/{bad.oid}").text
+    assert ask.get(f"/api/summary/{bad.oid}/soif").status_code == 409
+    assert etree.fromstring(ask.get("/feed", params={"q": "forged"}).content).find(f"{ATOM}entry") is not None
+
+
 def test_export_of_a_mistake_is_an_error(client: Client) -> None:
     """An export is whole or refused."""
     assert client().get("/api/export", params={"q": "whale AND"}).status_code == 400
@@ -94,7 +110,7 @@ def test_object_is_an_attachment(client: Client, collection: Any) -> None:
 
 def test_name_of_an_attachment_is_no_header_of_its_own() -> None:
     """Whatever a member is called, its name ends no quotes and no line."""
-    assert disposition('a"b\r\nX: y/ü') == "attachment; filename=\"a_b__X_ y__\"; filename*=UTF-8''a%22b%0D%0AX%3A%20y%2F%C3%BC"
+    assert disposition('a"b\r\nX: y/ü') == "attachment; filename=\"a_b_X_ y__\"; filename*=UTF-8''a%22b_X%3A%20y%2F%C3%BC"
 
 
 @pytest.mark.parametrize(

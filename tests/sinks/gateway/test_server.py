@@ -156,6 +156,42 @@ def test_unread_downloads_take_no_place_of_others(running: tuple[subprocess.Pope
         time.sleep(0.05)
 
 
+def test_readers_that_stall_are_cut_off(tmp_path: Path) -> None:
+    """An export that nobody reads ends, its connection too, and then the client may have another one."""
+    with gateway(tmp_path / "index", heavy=30, unread=1) as (_, url), ExitStack() as held:
+        parts = urlsplit(url)
+        stalled = []
+        for _ in range(2):
+            peer = held.enter_context(socket.socket())
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            peer.bind(("127.0.3.1", 0))
+            peer.connect((parts.hostname, parts.port))
+            peer.sendall(b"GET /api/export?q=heavy HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert peer.recv(100).startswith(b"HTTP/1.1 200")
+            stalled.append(peer)
+        assert get(url, "/api/export?q=whale", "127.0.3.1")[0] == 503
+        until = time.monotonic() + 60
+        while get(url, "/api/export?q=whale", "127.0.3.1")[0] != 200:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        for peer in stalled:
+            rest = _rest(peer)
+            assert len(rest) < 30_000_000
+            assert not rest.endswith(b"\r\n0\r\n\r\n")
+        assert get(url, "/livez") == (200, b"ok\n")
+
+
+def _rest(peer: socket.socket) -> bytes:
+    """What a connection still has."""
+    found = bytearray()
+    try:
+        while piece := peer.recv(1 << 16):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return bytes(found)
+
+
 def test_second_signal_ends_at_once(tmp_path: Path) -> None:
     """The first signal waits for what is being answered, the second does not."""
     with gateway(tmp_path / "index", slow=60) as (process, url), ThreadPoolExecutor(1) as client:
