@@ -218,6 +218,8 @@ class Index(Section):
     """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
     name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Prefix of the names of indexes on OpenSearch."""
+    timeout: float = Field(default=10.0, gt=0, le=YEAR)
+    """Time that OpenSearch may take for an answer to a search or a check; a worker without one for so long is not ready."""
 
 
 class Weights(Section):
