@@ -12,6 +12,8 @@ BIN := .venv/bin
 STAMP := .venv/installed
 # Kafka and OpenSearch, for the tests that want the real ones (tests/servers).
 JARS := .venv/servers/stamp
+# Debian's Chromium, for the tests of the search page (tests/sinks/gateway/browser).
+BROWSER := .venv/browser
 # Programs that check the image and the chart (tests/deploy).
 TOOLS := .venv/tools/installed
 # agrep and glimpse, which the query language is compared with.
@@ -32,7 +34,7 @@ python:  ## say which Python install takes: the first that was built with optimi
 check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
-test: lint $(JARS) $(TOOLS) $(GLIMPSE)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
@@ -73,7 +75,7 @@ apt_install() {
   if [ "$$(id -u)" = 0 ]; then as=
   elif sudo -n true 2>/dev/null; then as="sudo -n"
   elif [ -t 0 ] && command -v sudo >/dev/null; then as=sudo
-  else return
+  else return 0
   fi
   echo "installing $$* with apt-get" >&2
   $$as apt-get -qq update >&2 && $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$$@" >&2 || true
@@ -167,6 +169,22 @@ export servers
 
 $(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars tests/servers/tika.jars
 	@eval "$$servers"
+
+define browser
+set -eu
+eval "$$apt"
+package=$$($(BIN)/python -m tests.sinks.gateway.browser.chromium)
+if [ -n "$$package" ]; then apt_install $$package; package=$$($(BIN)/python -m tests.sinks.gateway.browser.chromium); fi
+if [ -n "$$package" ]; then
+  echo "missing system package: $$package (Debian name): the tests in the browser will fail without it" >&2
+else
+  touch $(BROWSER)
+fi
+endef
+export browser
+
+$(BROWSER): $(STAMP)
+	@eval "$$browser"
 
 $(TOOLS): $(STAMP) tests/deploy/tools.lock tests/deploy/tools.py
 	@$(BIN)/python -m tests.deploy.tools

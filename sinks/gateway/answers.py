@@ -21,8 +21,9 @@ from processors.query.similar import similar
 from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
 from processors.query.spelling import corrected
 from processors.query.words import searchable_values
+from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
-from schemas.query import And, Every, Most, Not, Or, Query
+from schemas.query import And, Every, Exists, Most, Not, Or, Query, Word
 from schemas.records import Summary
 from sinks.gateway.refinement import Asked, asked, check
 from sinks.gateway.state import State
@@ -79,6 +80,10 @@ class Answer(NamedTuple):
     """The query in another spelling; empty if there is none."""
     by_itself: Sequence[tuple[str, int | None]]
     """Parts of a query that finds nothing, and how many summaries each finds by itself; None: too many to check."""
+    unknown: Sequence[str] = ()
+    """Attributes that a query names, which finds nothing, and no summary has."""
+    like: str = ""
+    """Title or URL of the summary that the hits are similar to."""
     plan: str = ""
     """The engine's own query, if it was asked for."""
 
@@ -109,7 +114,8 @@ class Searcher:
 
     def answer(self, state: State, wanted: Wanted = ALL) -> Answer:
         """Return the answer to a state. Raises QueryError, IndexDamaged, OSError, NotFoundError."""
-        found = self.asked(state, strict=wanted.strict)
+        like = self.summary(state.like) if state.like else None
+        found = self.asked(state, like, strict=wanted.strict)
         size = state.size if wanted.hits and found.tree != Or(()) else 0
         names = FACETS if wanted.facets else ()
         page = self._index.search(found.tree, size, state.offset, state.copies, sort=state.sort, facets=names)
@@ -117,25 +123,25 @@ class Searcher:
         parts = self._index.explain(found.tree, [hit.oid for hit in page.hits]) if wanted.expert and relevance else {}
         shown = tuple(self._shown(page.hits, found, parts))
         left_out = (*found.left_out, *page.left_out)
-        by_itself = self._by_itself(found.tree) if wanted.hits and not page.total else ()
-        spelling = self._spelling(found.typed, page.total) if wanted.hits else ""
-        plan = self._index.plan(found.tree) if wanted.expert else ""
-        return Answer(state, found, shown, page.total, page.facets, left_out, spelling, by_itself, plan)
+        answer = Answer(state, found, shown, page.total, page.facets, left_out, "", (), like=title(like))
+        if wanted.hits:
+            answer = answer._replace(spelling=self._address(state.text, page.total) or self._spelling(found.typed, page.total))
+        if wanted.hits and not page.total:
+            answer = answer._replace(by_itself=self._by_itself(found.tree), unknown=self._unknown(found.typed))
+        return answer._replace(plan=self._index.plan(found.tree)) if wanted.expert else answer
 
     def completed(self, beginning: str, limit: int) -> list[tuple[str, int]]:
         """Return words that begin so, with the numbers of summaries that have them, the most frequent first."""
         return list(self._index.complete(beginning, limit))
 
-    def asked(self, state: State, *, strict: bool = False) -> Asked:
-        """Return the query of a state. Raises QueryRefused above the budget, NotFoundError; with `strict`, QueryError."""
-        like = None
-        if state.like:
-            try:
-                analyzer = Analyzer(self._index.languages)
-                like = similar(self.summary(state.like), self._index.frequencies, self._index.count(Every()), analyzer)
-            except ValueError as error:
-                raise QueryRefused(str(error)) from None
-        found = asked(state, like)
+    def asked(self, state: State, like: Summary | None = None, *, strict: bool = False) -> Asked:
+        """Return the query of a state; `like`: the summary that it names, if it has been read.
+
+        Raises QueryRefused above the budget, NotFoundError; with `strict`, QueryError.
+        """
+        if state.like and like is None:
+            like = self.summary(state.like)
+        found = asked(state, None if like is None else self._similar(like))
         if strict:
             check(state, found)
         if (price := cost(found.tree)) > self._budget:
@@ -144,6 +150,12 @@ class Searcher:
                 "use fewer wildcards, errors and regular expressions"
             )
         return found
+
+    def _similar(self, like: Summary) -> Query:
+        try:
+            return similar(like, self._index.frequencies, self._index.count(Every()), Analyzer(self._index.languages))
+        except ValueError as error:
+            raise QueryRefused(str(error)) from None
 
     def summary(self, oid: str) -> Summary:
         """Return a summary. Raises NotFoundError."""
@@ -186,6 +198,17 @@ class Searcher:
                 return unparse(other)
         return ""
 
+    def _address(self, text: str, total: int) -> str:
+        """Return the query for the summary of a URL, if that is all that was typed and it exists; else an empty text."""
+        url = text.strip()
+        if total or "://" not in url or any(map(str.isspace, url)):
+            return ""
+        query = Word(url, "url")
+        return unparse(query) if self._count(query) else ""
+
+    def _unknown(self, typed: Query) -> Sequence[str]:
+        return [name for name in dict.fromkeys(attributes(typed)) if not self._index.count(Exists(name))]
+
     def _by_itself(self, tree: Query) -> Sequence[tuple[str, int | None]]:
         if not isinstance(tree, And | Most):
             return ()
@@ -197,6 +220,22 @@ class Searcher:
             return self._index.search(part, limit=0).total
         except QueryError:
             return None
+
+
+def title(summary: Summary | None) -> str:
+    """Return the title of a summary for display, or its URL if it has none; empty for None."""
+    if summary is None:
+        return ""
+    found = next((str(value) for value in summary.attributes.get("title", ()) if isinstance(value, str)), "")
+    return plain(found) or plain(readable(summary.url))
+
+
+def attributes(query: Query) -> Iterator[str]:
+    """Iterate over the attributes that a query names."""
+    if name := getattr(query, "attribute", ""):
+        yield name
+    for part in (*getattr(query, "parts", ()), *([query.part] if isinstance(query, Not) else [])):
+        yield from attributes(part)
 
 
 def day(seconds: int | None) -> str:
@@ -215,5 +254,7 @@ def container(url: str) -> str:
     if path:
         archive, nested, _ = path.rpartition("#")
         return f"{object_url}#{archive}" if nested else object_url
-    head, slash, _ = object_url.rstrip("/").rpartition("/")
+    # Only the network has queries: in the name of a file, a question mark is a character.
+    place = object_url if scheme_of(object_url).realm == "machine" else object_url.partition("?")[0]
+    head, slash, _ = place.rstrip("/").rpartition("/")
     return f"{head}/" if slash and "://" in head and not head.endswith("://") else ""

@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from processors.query import unparse
 from processors.query.snippet import CLOSE, OPEN
 from schemas.jsonform import to_json
-from schemas.soif import dumps
-from schemas.soif_summary import to_template
 from sinks.gateway import models
 from sinks.gateway.answers import Answer, ShownHit, Wanted
-from sinks.gateway.export import ENDING, MEDIA, export
+from sinks.gateway.export import ENDING, MEDIA, export, soif
 from sinks.gateway.feed import description, feed, newest
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.state import MAX_HIT
+from sinks.gateway.streams import LongAnswer, export_pieces
 
 Oid = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="OID of a summary.")]
 Word = Annotated[str, Query(max_length=400, description="Text that a user has typed so far.")]
@@ -33,6 +32,7 @@ def _error(description: str) -> dict[str, Any]:
 
 BAD: Responses = {400: _error("The query, or a refinement, is none.")}
 MISSING: Responses = {404: _error("There is no such summary or event.")}
+UNWRITABLE: Responses = {409: _error("The summary cannot be written so.")}
 ANY: Responses = {
     401: {"description": "A token is needed."},
     414: {"description": "The address is too long."},
@@ -58,7 +58,7 @@ class ApiRoutes:
         add("/api/search", self.search, response_model=models.SearchModel, responses=BAD | MISSING)
         add("/api/complete", self.complete, response_model=models.CompletionModel)
         add("/api/summary/{oid}", self.summary, response_model=models.SummaryModel, responses=MISSING)
-        add("/api/summary/{oid}/soif", self.soif, response_class=PlainTextResponse, responses=MISSING)
+        add("/api/summary/{oid}/soif", self.soif, response_class=PlainTextResponse, responses=MISSING | UNWRITABLE)
         add("/api/export", self.export, response_class=StreamingResponse, responses=BAD | MISSING | _media())
         add("/api/status", self.status, response_model=models.StatusModel)
         add("/api/why", self.why, response_model=models.HistoryModel, responses=MISSING)
@@ -69,8 +69,9 @@ class ApiRoutes:
 
     async def search(self, request: Request, asked: Annotated[models.SearchParameters, Query()]) -> models.SearchModel:
         """Search: a page of hits, and how many there are of each type, site, language, author, year and gatherer."""
-        page = min(asked.page, MAX_HIT // max(asked.size, 1))
-        state = asked.state(asked.sort, asked.size, page)
+        if asked.page * asked.size > MAX_HIT:
+            raise HTTPException(422, f"page: hits beyond the first {MAX_HIT:,} are in /api/export only")
+        state = asked.state(asked.sort, asked.size, asked.page)
         answer = await self._gateway.search(
             request, lambda searcher: searcher.answer(state, Wanted(facets=asked.facets, strict=True)), state
         )  # fmt: skip
@@ -94,16 +95,24 @@ class ApiRoutes:
     async def soif(self, request: Request, oid: Oid) -> Response:
         """Return a whole summary as SOIF."""
         found = await self._gateway.search(request, lambda searcher: searcher.summary(oid))
-        return PlainTextResponse(dumps([to_template(found)]))
+        return PlainTextResponse(soif(found))
 
     async def export(self, request: Request, asked: Annotated[models.ExportParameters, Query()]) -> Response:
         """Return all matches as one stream, in order of OID, copies included."""
         state = asked.state()
         tree = await self._gateway.search(request, lambda searcher: searcher.asked(state, strict=True).tree, state)
-        pieces = await self._gateway.stream(request, export(self._gateway.indexes, tree, asked.format, asked.compression))
+        stream = self._gateway.stream(request)
+        pieces = export(self._gateway.indexes, tree, asked.format, asked.compression)
+        try:
+            # The first piece tells whether the index answers at all.
+            first = await self._gateway.piece(stream, pieces)
+        except BaseException:
+            stream.end()
+            raise
         name = f"harvest.{asked.format}{ENDING[asked.compression]}"
         media = MEDIA[asked.format] if asked.compression == "none" else "application/octet-stream"
-        return StreamingResponse(pieces, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        sent = export_pieces(self._gateway, stream, first, pieces)
+        return LongAnswer(sent, stream.end, media, {"Content-Disposition": f'attachment; filename="{name}"'})
 
     async def status(self, request: Request) -> Response:
         """Return what the pipeline is doing: roots, hosts, lag of each stage, rejections by reason."""
@@ -113,7 +122,7 @@ class ApiRoutes:
 
     async def why(self, request: Request, url: Annotated[str, Query(min_length=1, max_length=8_000)]) -> Response:
         """Return every event that concerned a URL (of a member: object#path), in order."""
-        events = await self._gateway.slow(request, lambda: self._gateway.collection.why(url))
+        events = await self._gateway.history(request, url)
         if not events:
             return JSONResponse({"error": "nothing is known of this URL"}, 404)
         return JSONResponse({"events": [event._asdict() for event in events]})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -30,7 +31,7 @@ class RootPath:
     """ASGI middleware for a gateway below a path: proxies may pass that path on, or take it off."""
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:
-        self._app, self._root = app, root_path
+        self._app, self._root = app, unquote(root_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its path begins with the root path from here on."""

@@ -1,4 +1,4 @@
-"""What a client is told about an error: a status, and one line."""
+"""Answers to errors: a status, and one line."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from processors.query import QueryError
 from sinks.gateway.answers import NotFoundError
+from sinks.gateway.export import UnwritableError
 from sinks.gateway.ports import CollectionError, ObjectError
 from sinks.gateway.slots import BusyError, GoneError
 from sinks.index.errors import IndexDamaged, IndexMissing, IndexUnreachable
 
 HANDLED = (
     *(QueryError, NotFoundError, ObjectError, CollectionError, BusyError, GoneError, IndexDamaged, OSError),
-    *(HTTPException, RequestValidationError, Exception),
+    *(HTTPException, RequestValidationError, ClientDisconnect, UnwritableError, Exception),
 )
 """Errors that become answers; of one that is a bug the server also logs a traceback."""
 LATER = {"Retry-After": "5"}
 
 
 class Explanation(NamedTuple):
-    """What a client is told."""
+    """Answer to an error."""
 
     status: int
     message: str
@@ -33,7 +35,7 @@ class Explanation(NamedTuple):
 
 
 def explained(error: Exception) -> Explanation:
-    """Return what a client is told about an error."""
+    """Return the answer to an error."""
     match error:
         case QueryError():
             return Explanation(400, error.message, {}, error.position)
@@ -41,8 +43,10 @@ def explained(error: Exception) -> Explanation:
             return Explanation(404, str(error))
         case ObjectError():
             return Explanation(error.status, str(error))
-        case GoneError():
+        case GoneError() | ClientDisconnect():
             return Explanation(499, "the client has gone")
+        case UnwritableError():
+            return Explanation(409, str(error))
         case HTTPException():
             return Explanation(error.status_code, error.detail, dict(error.headers or {}))
         case RequestValidationError():
@@ -52,7 +56,7 @@ def explained(error: Exception) -> Explanation:
 
 
 def _later(error: Exception) -> Explanation:
-    """Return what a client is told about an error after which a request may be repeated."""
+    """Return the answer to an error after which a request may be repeated."""
     match error:
         case BusyError():
             return Explanation(503, f"{error}: try again in a moment", {"Retry-After": str(error.wait)})
@@ -62,7 +66,7 @@ def _later(error: Exception) -> Explanation:
             # Its message has the path of the data folder, which is nothing for strangers.
             return Explanation(503, "there is no index yet: gather something first", LATER)
         case IndexUnreachable():
-            return Explanation(503, f"the index cannot be read now: {error}", LATER)
+            return Explanation(503, "the index cannot be read now: its server does not answer", LATER)
         case IndexDamaged() | OSError():
             return Explanation(503, "the index cannot be read now; harvest doctor says more", LATER)
     return Explanation(500, "this request failed; the log of the gateway says why")

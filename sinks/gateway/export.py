@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -27,17 +28,24 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+LOG = logging.getLogger("harvest.gateway")
 Format = Literal["jsonl", "csv", "soif"]
 Compression = Literal["none", "gzip", "zstd"]
 
 MEDIA: Mapping[Format, str] = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8", "soif": "text/plain; charset=utf-8"}
 ENDING: Mapping[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
-STEP = 200
-"""Number of summaries that are in memory at a time."""
+STEP, MAX_STEP = 10, 200
+"""Number of summaries of the first piece, and the maximum for a piece."""
+PIECE = 256 << 10
+"""Bytes of a piece above which the next one has fewer summaries."""
 COLUMNS = ("oid", "url", "type", "content_type", "size", "md5", "title", "author", "date", "keywords", "description")
-"""Columns of CSV: properties, then attributes, whose values are joined by "; "."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of cells that a spreadsheet would compute."""
+"""Columns of CSV: properties, then attributes, whose values are joined by " | "."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Beginnings of values that a spreadsheet would compute."""
+
+
+class UnwritableError(Exception):
+    """A summary cannot be written in a format."""
 
 
 class _Compressor(Protocol):
@@ -60,10 +68,21 @@ def _pieces(index: BrokerIndex, tree: Query, form: Format) -> Iterator[bytes]:
     if form == "csv":
         yield _row(COLUMNS)
     write: Callable[[Summary], bytes] = {"jsonl": _json, "csv": _csv, "soif": _soif}[form]
-    oids = index.scroll(tree)
-    while step := list(islice(oids, STEP)):
+    oids, count = index.scroll(tree), STEP
+    while step := list(islice(oids, count)):
         found = index.records(step)
-        yield b"".join(write(found[oid]) for oid in step if oid in found)
+        piece = b"".join(write(found[oid]) for oid in step if oid in found)
+        # Summaries may have some bytes or some MB.
+        count = max(1, count // 2) if len(piece) > PIECE else min(2 * count, MAX_STEP)
+        yield piece
+
+
+def soif(summary: Summary) -> bytes:
+    """Return a summary as SOIF. Raises UnwritableError if it cannot be written so."""
+    try:
+        return dumps([to_template(summary)])
+    except ValueError as error:
+        raise UnwritableError(f"this summary cannot be written as SOIF: {error}") from error
 
 
 def _json(summary: Summary) -> bytes:
@@ -71,7 +90,12 @@ def _json(summary: Summary) -> bytes:
 
 
 def _soif(summary: Summary) -> bytes:
-    return dumps([to_template(summary)])
+    try:
+        return soif(summary)
+    except UnwritableError as error:
+        # One of them is no reason to keep the others back.
+        LOG.warning("left out of an export: %s: %s", summary.oid, error)
+        return b""
 
 
 def _csv(summary: Summary) -> bytes:
@@ -83,13 +107,18 @@ def _cell(summary: Summary, name: str) -> str:
     if own is not None:
         return str(own)
     values = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in summary.attributes.get(name, ()))
-    return "; ".join(values)
+    return " | ".join(map(_inert, values))
+
+
+def _inert(cell: str) -> str:
+    """Return a cell that no spreadsheet computes."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def _row(cells: Iterator[str] | list[str] | tuple[str, ...]) -> bytes:
-    """Return a line of CSV (RFC 4180); a cell that a spreadsheet would compute begins with an apostrophe."""
+    """Return a line of CSV (RFC 4180); a value that a spreadsheet would compute begins with an apostrophe."""
     out = io.StringIO()
-    csv.writer(out).writerow(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
+    csv.writer(out).writerow(map(_inert, cells))
     return out.getvalue().encode("utf-8", "replace")
 
 

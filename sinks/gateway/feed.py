@@ -29,11 +29,12 @@ def feed(answer: Answer, base: str) -> bytes:
     for hit in answer.hits:
         entry = etree.SubElement(root, f"{{{ATOM}}}entry")
         _add(entry, "title", hit.title.translate(_MARKS) or hit.place)
-        _add(entry, "id", f"{base}/summary/{hit.oid}")
+        # The same by whatever name the gateway is reached.
+        _add(entry, "id", f"urn:harvest:{hit.oid}")
         _link(entry, f"{base}/summary/{hit.oid}", "alternate")
         _add(entry, "updated", _moment(hit))
         _add(entry, "summary", f"{hit.place}\n{hit.snippet.translate(_MARKS)}")
-        etree.SubElement(entry, f"{{{ATOM}}}category", term=clean(hit.type))
+        etree.SubElement(entry, f"{{{ATOM}}}category", term=_fitting(hit.type))
     return bytes(etree.tostring(root, xml_declaration=True, encoding="utf-8"))
 
 
@@ -70,8 +71,12 @@ def _moment(hit: ShownHit) -> str:
 
 
 def _add(parent: etree._Element, name: str, text: str) -> None:
-    # XML has no place for most controls.
-    etree.SubElement(parent, f"{{{ATOM}}}{name}").text = clean(text).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
+    etree.SubElement(parent, f"{{{ATOM}}}{name}").text = _fitting(text)
+
+
+def _fitting(text: str) -> str:
+    """Return text as XML may have it: without most controls, and two code points that are no characters."""
+    return clean(text).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
 
 
 def _link(parent: etree._Element, url: str, relation: str) -> None:

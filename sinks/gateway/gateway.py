@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from starlette.requests import Request
 
+from processors.query import QueryError
 from processors.query.limits import cost
 from schemas.ports import BrokerIndex
+from schemas.query import Every
 from sinks.gateway.answers import Searcher
+from sinks.gateway.explanations import explained
 from sinks.gateway.guard import client_of
 from sinks.gateway.index_pool import IndexPool
 from sinks.gateway.metrics import GatewayMetrics
 from sinks.gateway.options import GatewayOptions
-from sinks.gateway.ports import Collection, OpenIndex
+from sinks.gateway.ports import Collection, Event, OpenIndex
 from sinks.gateway.refinement import asked
 from sinks.gateway.slots import BusyError, Slots
 from sinks.gateway.state import State
 
+LOG = logging.getLogger("harvest.gateway")
 SLOW = 2
 """Objects and reports that are prepared at once: they take long, and have threads of their own."""
-EXPORTS, EXPORTS_EACH = 8, 2
-"""Exports at once, of all clients and of each; their pieces are made one after the other."""
+STREAMS, STREAMS_EACH = 8, 2
+"""Exports and objects that are sent at once, to all clients and to each; pieces of exports are made one after the other."""
+READY = 1.0
+"""Seconds for which an answer about readiness is returned again."""
 EXPENSIVE = 15
 """Cost of a query above which it takes a turn of the expensive ones: patterns that may begin with any letter, three errors."""
 
 Answer = TypeVar("Answer")
+
+
+class Stream(NamedTuple):
+    """A long answer that is being sent; `end` is called once."""
+
+    client: str
+    end: Callable[[], None]
 
 
 class Gateway:
@@ -43,9 +57,13 @@ class Gateway:
         self._plain = Slots(options.searches, options.queue, options.timeout)
         self._expensive = Slots(max(1, options.searches // 2), options.queue // 4, options.timeout)
         self._slow = Slots(SLOW, 4 * SLOW, options.timeout)
-        self._pieces = Slots(1, EXPORTS, 60 * options.timeout)
-        self._all = (self._plain, self._expensive, self._slow, self._pieces)
-        self._exporting: Counter[str] = Counter()
+        self._histories = Slots(1, SLOW, options.timeout)
+        self._pieces = Slots(1, STREAMS, 60 * options.timeout)
+        self._all = (self._plain, self._expensive, self._slow, self._histories, self._pieces)
+        self._streams: Counter[str] = Counter()
+        """Long answers of each client that are being sent."""
+        self._ready: tuple[str, float] = ("", 0.0)
+        """Why searches cannot be answered, and the time until which this holds."""
         self.metrics.waiting.set_function(lambda: sum(slots.waiting for slots in self._all))
 
     async def search(self, request: Request, ask: Callable[[Searcher], Answer], state: State | None = None) -> Answer:
@@ -61,39 +79,28 @@ class Gateway:
         """Return what `ask` returns, which may take long and searches nothing. Raises BusyError, and what `ask` raises."""
         return await self._run(self._slow, request, ask)
 
-    async def stream(self, request: Request, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-        """Return the pieces of an export, of which the first is made now. Raises BusyError, and what making it raises."""
+    async def history(self, request: Request, url: str) -> Sequence[Event]:
+        """Return the events that concerned a URL: one history at a time, since each reads the whole log. Raises BusyError."""
+        return await self._run(self._histories, request, lambda: self.collection.why(url))
+
+    def stream(self, request: Request) -> Stream:
+        """Return the count of a long answer, which ends with it. Raises BusyError."""
         client = client_of(request)
-        if self._exporting[client] >= EXPORTS_EACH or self._exporting.total() >= EXPORTS:
+        if self._streams[client] >= STREAMS_EACH or self._streams.total() >= STREAMS:
             self.metrics.refused.labels("busy").inc()
-            raise BusyError("too many exports at once", 30)
-        self._exporting[client] += 1
-        try:
-            first = await self._piece(client, pieces)
-        except BaseException:
-            self._end(client, pieces)
-            raise
-        return self._streamed(client, first, pieces)
+            raise BusyError("too many exports and downloads at once", 30)
+        self._streams[client] += 1
 
-    async def _streamed(self, client: str, piece: bytes | None, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-        try:
-            while piece is not None:
-                yield piece
-                piece = await self._piece(client, pieces)
-        finally:
-            self._end(client, pieces)
+        def end() -> None:
+            self._streams[client] -= 1
+            if not self._streams[client]:
+                del self._streams[client]
 
-    async def _piece(self, client: str, pieces: Iterator[bytes]) -> bytes | None:
-        return await self._pieces.run(client, lambda: next(pieces, None))
+        return Stream(client, end)
 
-    def _end(self, client: str, pieces: Iterator[bytes]) -> None:
-        self._exporting[client] -= 1
-        if not self._exporting[client]:
-            del self._exporting[client]
-        # It closes itself if a piece is being made now.
-        with suppress(ValueError):
-            if isinstance(pieces, Generator):
-                pieces.close()
+    async def piece(self, stream: Stream, pieces: Iterator[bytes]) -> bytes | None:
+        """Return the next piece of an export; None at its end. Raises what making it raises."""
+        return await self._pieces.run(stream.client, lambda: next(pieces, None))
 
     def searcher(self, index: BrokerIndex) -> Searcher:
         """Return a searcher of an index."""
@@ -108,11 +115,19 @@ class Gateway:
 
     async def is_ready(self) -> str:
         """Return why searches cannot be answered now; empty if they can."""
+        reason, until = self._ready
+        if time.monotonic() < until:
+            return reason
+        self._ready = reason, time.monotonic() + READY
         try:
-            await asyncio.to_thread(self.indexes.ask, lambda index: index.languages)
-        except (OSError, RuntimeError) as error:
-            return str(error)
-        return ""
+            await asyncio.to_thread(self.indexes.ask, lambda index: index.count(Every()))
+            found = ""
+        except (OSError, RuntimeError, QueryError) as error:
+            found = explained(error).message
+            if found != reason:
+                LOG.warning("not ready: %s", error)
+        self._ready = found, time.monotonic() + READY
+        return found
 
     def close(self) -> None:
         """Release threads and indexes."""

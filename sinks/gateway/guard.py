@@ -1,20 +1,24 @@
-"""Guard of the gateway: an ASGI middleware that refuses requests before anything is asked, and adds the headers of safety.
+"""Guard of the gateway: an ASGI middleware that refuses requests before anything is asked, and adds security headers.
 
 Laws:
 - A Host that is not one of ours is refused, so that no page of another site can reach the gateway by a name of its own (DNS
   rebinding). Probes and metrics are answered under any name, and show nothing of the collection.
 - Nothing is changed by a request: GET and HEAD, and POST for /login alone.
 - A client has `rate` requests a second, over BURST seconds; styles, scripts and probes are free.
-- With a token, everything but the probes, the login and its style asks for it: as a bearer, or as the cookie that /login gives.
+- With a token, everything but the probes, the login and its style asks for it: as a bearer, as a password, or as the
+  cookie that /login gives.
 - An answer that nobody reads is ended after PATIENCE seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import ipaddress
+import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,12 +26,13 @@ from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sinks.gateway.metrics import GatewayMetrics
 from sinks.gateway.options import GatewayOptions
 
+LOG = logging.getLogger("harvest.gateway")
 BURST = 5.0
 """Seconds of requests that a client may save up."""
 MAX_CLIENTS = 10_000
@@ -36,9 +41,12 @@ MAX_URL = 16_384
 """Maximum length of path and query of a URL in bytes."""
 PATIENCE = 20.0
 """Seconds that a piece of an answer may wait for its reader."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+ABORT = "harvest.abort"
+"""Key in the scope of a function that closes the connection at once, with what has not been read yet."""
 COOKIE = "harvest-session"
 PROBES = frozenset(("/livez", "/readyz", "/metrics"))
-OPEN = frozenset(("/login", "/opensearch.xml", "/favicon.svg"))
+OPEN = frozenset(("/login", "/opensearch.xml"))
 """Paths that ask for no token, beside those below STATIC and the probes."""
 STATIC = "/static/"
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -49,7 +57,14 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    # What is found may be for some users alone.
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie",
 }
+
+
+def _nothing() -> None:
+    """Do nothing: a server without connections, as in tests."""
 
 
 def session(token: str) -> str:
@@ -58,7 +73,7 @@ def session(token: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address or name is of this machine alone."""
+    """Return whether only this machine reaches an address; a name other than localhost may mean any."""
     name = host.strip("[]").lower()
     try:
         return ipaddress.ip_address(name).is_loopback
@@ -80,6 +95,10 @@ def client_key(address: str) -> str:
 def client_of(connection: HTTPConnection) -> str:
     """Return what the client of a request is counted by."""
     return client_key(connection.client.host) if connection.client else ""
+
+
+class BrokenOffError(Exception):
+    """An answer cannot be completed after it has begun: its connection is closed, which is how a client sees it."""
 
 
 class Allowance:
@@ -121,6 +140,8 @@ class Guard:
             return
         started = time.monotonic()
         status = 0
+        # An answer to HEAD is that to GET, without its body, which the server leaves out.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -129,14 +150,20 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                self._metrics.seconds.labels(_route(scope)).observe(time.monotonic() - started)
-            await asyncio.wait_for(send(message), PATIENCE)
+                self._metrics.seconds.labels(_route(asked)).observe(time.monotonic() - started)
+            try:
+                await asyncio.wait_for(send(message), PATIENCE)
+            except TimeoutError:
+                raise BrokenOffError("nobody reads it") from None
 
         refusal = self._refusal(scope)
         try:
-            await (refusal or self._app)(scope, receive, answer)
+            await (refusal or self._app)(asked, receive, answer)
+        except BrokenOffError as error:
+            LOG.warning("an answer was broken off: %s", error)
+            scope.get(ABORT, _nothing)()
         finally:
-            self._metrics.requests.labels(_route(scope), str(status)).inc()
+            self._metrics.requests.labels(_route(asked), str(status)).inc()
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused; None if it is not."""
@@ -145,15 +172,15 @@ class Guard:
         if path in PROBES:
             return None
         if not self._is_ours(connection.headers):
-            return self._refused("host", 421, "This name is not served here (serve.hosts).")
+            return self._refused(path, "host", 421, "This name is not served here (serve.hosts).")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
-            return self._refused("length", 414, f"The address is longer than {MAX_URL:,} bytes.")
+            return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
         if scope["method"] not in ("GET", "HEAD") and (scope["method"], path) != ("POST", "/login"):
-            return self._refused("method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
+            return self._refused(path, "method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
         if path.startswith(STATIC):
             return None
         if wait := self._allowance.take(client_of(connection)):
-            return self._refused("rate", 429, "Too many requests.", **{"Retry-After": str(int(wait) + 1)})
+            return self._refused(path, "rate", 429, "Too many requests.", **{"Retry-After": str(int(wait) + 1)})
         if path not in OPEN and not self._is_known(connection):
             return self._login(connection, path)
         return None
@@ -162,16 +189,16 @@ class Guard:
         given = headers.getlist("host")
         if len(given) != 1:
             return False
-        name = given[0].lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0].rstrip(".")
+        if (found := _HOST.fullmatch(given[0].lower())) is None:
+            return False
+        name = found[1].strip("[]").rstrip(".")
         return "*" in self._hosts or name in self._hosts or name in LOCAL
 
     def _is_known(self, connection: HTTPConnection) -> bool:
         token = self._options.token
         if not token:
             return True
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+        if hmac.compare_digest(_presented(connection.headers.get("authorization", "")), token.encode()):
             return True
         return hmac.compare_digest(connection.cookies.get(COOKIE, "").encode(), session(token).encode())
 
@@ -180,11 +207,29 @@ class Guard:
             query = connection.scope["query_string"].decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="")
             return RedirectResponse(f"{connection.scope.get('root_path', '')}/login?next={back}", 303)
-        return self._refused("token", 401, "A token is needed (serve.token).", **{"WWW-Authenticate": "Bearer"})
+        return self._refused(
+            path, "token", 401, "A token is needed (serve.token).", **{"WWW-Authenticate": 'Bearer, Basic realm="Harvest"'}
+        )
 
-    def _refused(self, reason: str, status: int, text: str, **headers: str) -> Response:
+    def _refused(self, path: str, reason: str, status: int, text: str, **headers: str) -> Response:
         self._metrics.refused.labels(reason).inc()
+        if path.startswith("/api/"):
+            return JSONResponse({"error": text}, status, headers)
         return PlainTextResponse(f"{text}\n", status, headers)
+
+
+def _presented(authorization: str) -> bytes:
+    """Return the token that a header presents: as a bearer, or as the password of any user, which readers of feeds can send."""
+    kind, _, given = authorization.partition(" ")
+    match kind.lower():
+        case "bearer":
+            return given.strip().encode()
+        case "basic":
+            try:
+                return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+            except ValueError:
+                return b""
+    return b""
 
 
 def _route(scope: Scope) -> str:

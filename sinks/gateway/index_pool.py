@@ -43,13 +43,16 @@ class IndexPool:
         index = self.take()
         try:
             answer = ask(index)
-        except QueryError:
-            self.give_back(index)
-            raise
-        except BaseException:
+        except (IndexDamaged, OSError) as error:
+            if isinstance(error, QueryError):
+                self.give_back(index)
+                raise
             # What failed for one may be gone for all.
             index.close()
             self.close()
+            raise
+        except Exception:
+            self.give_back(index)
             raise
         self.give_back(index)
         return answer

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+import re
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
 from processors.identity import file_name
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import ObjectError
+from sinks.gateway.streams import LongAnswer, file_pieces
+from sinks.gateway.texts import clean
 
-PIECE = 65_536
+
+def disposition(name: str) -> str:
+    """Return the header that names an attachment (RFC 6266), with a name in ASCII for clients that know no other."""
+    name = re.sub(r"[\x00-\x1f\ufffd]", "_", clean(name))
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
 
 
 async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
@@ -21,21 +27,22 @@ async def object_body(gateway: Gateway, request: Request, oid: str) -> Response:
     if not gateway.options.objects:
         raise ObjectError("objects are not served here (serve.objects)", 403)
     summary = await gateway.search(request, lambda searcher: searcher.summary(oid))
-    body, length = await gateway.slow(request, lambda: gateway.collection.body(summary))
+    stream = gateway.stream(request)
+    try:
+        body, length = await gateway.slow(request, lambda: gateway.collection.body(summary))
+    except BaseException:
+        stream.end()
+        raise
     name = file_name(summary.url) or oid
     headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": disposition(name),
         "Content-Length": str(length),
         "Content-Security-Policy": "sandbox",
         "Cache-Control": "private, no-cache",
     }
-    if request.method == "HEAD":
+
+    def end() -> None:
         body.close()
-        return Response(media_type="application/octet-stream", headers=headers)
-    return StreamingResponse(_pieces(body), media_type="application/octet-stream", headers=headers)
+        stream.end()
 
-
-def _pieces(body: BinaryIO) -> Iterator[bytes]:
-    with body:
-        while piece := body.read(PIECE):
-            yield piece
+    return LongAnswer(file_pieces(body), end, "application/octet-stream", headers)

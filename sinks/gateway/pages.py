@@ -14,9 +14,8 @@ from processors.query import QueryError, unparse
 from processors.query.language import TABLE
 from schemas.query import Or
 from schemas.records import Summary
-from schemas.soif import dumps
-from schemas.soif_summary import to_template
-from sinks.gateway.answers import ALL, Answer, Searcher, Wanted, container
+from sinks.gateway.answers import ALL, Answer, NotFoundError, Searcher, Wanted, container
+from sinks.gateway.export import UnwritableError, soif
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.guard import COOKIE, session
 from sinks.gateway.objects import object_body
@@ -87,14 +86,17 @@ class PageRoutes:
     async def summary(self, request: Request, oid: Oid) -> Response:
         """Return the page of a whole summary."""
         found, copies = await self._gateway.search(request, lambda searcher: _with_copies(searcher, oid))
-        soif = _soif(found).decode("utf-8", "replace")
-        values = {"summary": found, "copies": copies, "container": container(found.url), "soif": soif}
+        try:
+            written = soif(found).decode("utf-8", "replace")
+        except UnwritableError as error:
+            written = str(error)
+        values = {"summary": found, "copies": copies, "container": container(found.url), "soif": written}
         return self._pages.page(request, "summary.html", values)
 
     async def soif(self, request: Request, oid: Oid) -> Response:
         """Return a summary as SOIF."""
         found = await self._gateway.search(request, lambda searcher: searcher.summary(oid))
-        return PlainTextResponse(_soif(found), headers={"Content-Disposition": f'inline; filename="{oid}.soif"'})
+        return PlainTextResponse(soif(found), headers={"Content-Disposition": f'inline; filename="{oid}.soif"'})
 
     async def object(self, request: Request, oid: Oid) -> Response:
         """Return the bytes of an object or a member, to be saved as a file."""
@@ -113,7 +115,7 @@ class PageRoutes:
 
     async def why(self, request: Request, url: Annotated[str, Query(max_length=8_000)] = "") -> Response:
         """Return the page with the history of a URL."""
-        events = await self._gateway.slow(request, lambda: self._gateway.collection.why(url)) if url else ()
+        events = await self._gateway.history(request, url) if url else ()
         return self._pages.page(request, "why.html", {"url": url, "events": events})
 
     async def login(self, request: Request, back: Annotated[str, Query(alias="next")] = "/") -> Response:
@@ -141,13 +143,13 @@ def _written(answer: Answer | None) -> str:
 
 def _with_copies(searcher: Searcher, oid: str) -> tuple[Summary, tuple[str, ...]]:
     found = searcher.summary(oid)
-    if found.copy_of:
+    if not found.copy_of:
+        return found, found.copies
+    try:
         return found, (searcher.summary(found.copy_of).url,)
-    return found, found.copies
-
-
-def _soif(summary: Summary) -> bytes:
-    return dumps([to_template(summary)])
+    except NotFoundError:
+        # Removed: until dedup chooses another one, a copy has no canonical summary.
+        return found, ()
 
 
 def _local(path: str) -> str:

@@ -20,9 +20,13 @@ class Mistake(NamedTuple):
     """The first mistake of a query."""
 
     message: str
+    bare: str
+    """The message without a proposal."""
     before: str
     """The query up to the mistake."""
     after: str
+    proposal: str
+    """What to type instead of the mistaken part; empty if nothing is proposed."""
 
 
 class Asked(NamedTuple):
@@ -45,7 +49,8 @@ def asked(state: State, like: Query | None = None) -> Asked:
     if state.text.strip():
         mistake = _mistake(state.text)
         typed, messages = parse_lenient(state.text)
-        left_out += messages
+        # The mistake itself is shown with its place.
+        left_out += [message for message in messages if mistake is None or not message.endswith(mistake.bare)]
     tree = typed if like is None else narrowed(like, *([] if isinstance(typed, Every) else [typed]))
     if tree != Or(()):
         tree = narrowed(tree, *_conditions(state, left_out))
@@ -64,7 +69,8 @@ def _mistake(text: str) -> Mistake | None:
     try:
         parse(text)
     except QueryError as error:
-        return Mistake(error.message, text[: error.position], text[error.position :])
+        bare = error.message.partition(" (did you mean ")[0]
+        return Mistake(error.message, bare, text[: error.position], text[error.position :], error.proposal)
     return None
 
 
@@ -100,13 +106,17 @@ def _choices(facet: str, choices: Sequence[Choice], left_out: list[str]) -> list
 
 
 def _dates(state: State, left_out: list[str]) -> Query | None:
-    bounds = []
-    for name, text in (("from", state.since), ("to", state.until)):
-        found = period(text) if text else None
+    low, high = day_bounds(state)
+    for name, text, found in (("from", state.since, low), ("to", state.until, high)):
         if text and found is None:
-            left_out.append(f"{name} '{text[:40]}': a year, a month or a day is expected, such as 2024-03-05")
-        bounds.append(found)
-    low, high = bounds
-    if low is None and high is None:
+            left_out.append(f"{name} '{text[:40]}': a year, a month or a day that exists is expected, such as 2024-03-05")
+    if low is not None and high is not None and low > high:
+        left_out.append(f"from '{state.since}' to '{state.until}': the first is after the last")
         return None
-    return MomentRange("", low[0] if low else None, high[1] if high else None)
+    return None if low is None and high is None else MomentRange("", low, high)
+
+
+def day_bounds(state: State) -> tuple[int | None, int | None]:
+    """Return the first and the last second of the dates of a state; None for one that is not given, or is no date."""
+    low, high = (period(text) if text else None for text in (state.since, state.until))
+    return low[0] if low else None, high[1] if high else None

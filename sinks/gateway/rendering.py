@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined, TemplateSyntaxError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -55,8 +56,25 @@ class Pages:
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         known = {"path": path, "static": static, "here": here, "state": State()}
         shown = self._environment.get_template(template).render(known | dict(values))
-        # Pages have what may be seen by one user alone.
-        return HTMLResponse(shown, status, {"Cache-Control": "private, no-cache"})
+        return HTMLResponse(shown, status)
+
+
+def template_problems(folder: Path) -> list[str]:
+    """Return what is wrong with the templates of a folder: mistakes in them, and names that replace none of ours."""
+    found = []
+    environment = Environment(autoescape=True)
+    ours = {entry.name for entry in files("sinks.gateway").joinpath("templates").iterdir()}
+    for path in sorted(folder.glob("*.html")):
+        if path.name not in ours:
+            found.append(f"{path.name}: there is no template of this name to replace")
+            continue
+        try:
+            environment.parse(path.read_text("utf-8"))
+        except TemplateSyntaxError as error:
+            found.append(f"{path.name}, line {error.lineno}: {error.message}")
+        except (OSError, ValueError) as error:
+            found.append(f"{path.name}: {error}")
+    return found
 
 
 @cache

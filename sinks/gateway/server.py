@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address, ip_network
+from typing import cast
 
 import h11
 import uvloop
@@ -21,7 +24,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
-from sinks.gateway.guard import client_key
+from sinks.gateway.guard import ABORT, client_key
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 
@@ -44,14 +47,15 @@ class Protocol(H11Protocol):
     """HTTP/1.1 with a time limit for a request, and a limited number of connections for each client."""
 
     clients: Counter[str] = Counter()  # noqa: RUF012 - shared by all connections of the process
+    proxies: Sequence[str] = ()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, or close it if the client has too many."""
+        """Accept a connection, or close it if the client has too many; a proxy has those of its clients."""
         super().connection_made(transport)
         self._key = client_key(self.client[0]) if self.client else ""
         self.clients[self._key] += 1
         self._late = self.loop.call_later(PATIENCE, self._expire)
-        if self.clients[self._key] > CONNECTIONS:
+        if self.clients[self._key] > CONNECTIONS and not is_proxy(self.client[0] if self.client else "", self.proxies):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -67,17 +71,36 @@ class Protocol(H11Protocol):
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
-            self._late.cancel()
-            self._late = self.loop.call_later(PATIENCE, self._expire)
+            # The application begins after this: it may end a connection whose client does not read.
+            cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
+            self._wait(PATIENCE)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, which may begin as late as the connection may be idle."""
+        super().on_response_complete()
+        self._wait(PATIENCE + IDLE)
+
+    def _wait(self, seconds: float) -> None:
+        self._late.cancel()
+        self._late = self.loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
         """Close a connection whose request is not complete; one that is being answered is left alone."""
         cycle: RequestResponseCycle | None = self.cycle
         answering = cycle is not None and not cycle.response_complete
         if answering and self.conn.their_state is not h11.SEND_BODY:
-            self._late = self.loop.call_later(PATIENCE, self._expire)
+            self._wait(PATIENCE)
         else:
             self.transport.abort()
+
+
+def is_proxy(address: str, proxies: Sequence[str]) -> bool:
+    """Return whether an address is that of a trusted proxy; `proxies`: addresses, networks, or `*` for any."""
+    try:
+        found = ip_address(address)
+        return any(proxy == "*" or found in ip_network(proxy, strict=False) for proxy in proxies)
+    except ValueError:
+        return False
 
 
 class _Gateway(Server):
@@ -98,15 +121,18 @@ class _Gateway(Server):
         """Handle the signals during the block; uvicorn would raise them once more at its end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self._stop, number)
         try:
             yield
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    def _stop(self) -> None:
-        self.force_exit, self.should_exit = self.should_exit, True
+    def _stop(self, number: signal.Signals) -> None:
+        if self.should_exit:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.should_exit = True
 
 
 def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection, started: Callable[[str], None]) -> None:
@@ -117,12 +143,14 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
     # Threads search; the one that answers need not wait long for its turn of the interpreter.
     sys.setswitchinterval(SWITCH)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=512)
+    both = options.host == "::" and socket.has_dualstack_ipv6()
+    listener = socket.create_server((options.host, options.port), family=family, backlog=512, dualstack_ipv6=both)
+    Protocol.proxies = options.proxies
     with listener:
         # Inherited by connections; without it the second half of an answer waits for the client's acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         port = listener.getsockname()[1]
-        logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.ERROR)
+        logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
             application(options, open_index, collection),
             http=Protocol,
@@ -141,6 +169,11 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
         server = _Gateway(config, lambda: started(f"http://{url_host(options.host)}:{port}{options.root_path}/"))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(server.serve([listener]))
+
+
+def _is_logged(record: logging.LogRecord) -> bool:
+    """Return whether a message of uvicorn is logged: not what clients cause, nor answers that have a line of ours already."""
+    return record.levelno >= logging.ERROR and "without completing response" not in record.getMessage()
 
 
 def url_host(host: str) -> str:

@@ -104,7 +104,9 @@ class Slots:
             raise BusyError("too many searches at once")
         turn = self._clients[client][-1]
         self._remove(client, turn)
-        turn.set_exception(BusyError("too many searches at once"))
+        # A time-out may have come first.
+        if not turn.done():
+            turn.set_exception(BusyError("too many searches at once"))
 
     def _release(self) -> None:
         """Give a turn to the client that has waited longest for one; it is free if nobody waits."""
@@ -120,5 +122,5 @@ class Slots:
         self._free += 1
 
     def close(self) -> None:
-        """End the threads, after the searches that have begun."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        """End the threads when the searches that have begun are over; none of those that wait begins."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -61,7 +61,7 @@ class State(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked for: then the page shows what there is, and searches nothing."""
+        """Whether nothing is asked for: then the page shows what there is to search."""
         return not (self.text.strip() or self.chosen or self.excluded or self.since or self.until or self.inside or self.like)
 
     @property

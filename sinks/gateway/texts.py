@@ -30,7 +30,7 @@ def value(raw: str | bytes) -> str:
     """Return a value of an attribute for display; the end of a long one is left out."""
     text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
     left = len(text) - MAX_SHOWN
-    return clean(text[:MAX_SHOWN]) + (f"\n… and {left:,} more characters: see the SOIF record" if left > 0 else "")
+    return clean(text[:MAX_SHOWN]) + (f"\n… and {left:,} more characters: see the SOIF file" if left > 0 else "")
 
 
 def highlighted(text: str) -> Markup:

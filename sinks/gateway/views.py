@@ -14,7 +14,7 @@ from processors.query.words import exact
 from schemas.ports import FacetValue
 from schemas.query import Query
 from sinks.gateway.answers import Answer
-from sinks.gateway.refinement import Mistake
+from sinks.gateway.refinement import day_bounds
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
 
 LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Author", "year": "Year", "gatherer": "Gatherer"}
@@ -27,6 +27,8 @@ MAX_EXAMPLES = 3
 UNFOLDED = 5
 """Values of a facet that are shown before the rest is folded."""
 FORMATS = {"JSON lines": "jsonl", "CSV": "csv", "SOIF": "soif"}
+MIN_FUZZY = 2
+"""A word with an error has more letters than this."""
 NEAR = 3
 """Pages that are linked before and after the current one."""
 
@@ -116,20 +118,23 @@ def _spelled(name: str, value: str, choices: Sequence[Choice]) -> str:
     return next((other for facet, other in choices if facet == name and _alike(name, other) == _alike(name, value)), "")
 
 
-def chips(state: State) -> Iterator[Chip]:
-    """Iterate over the refinements in force."""
+def chips(state: State, like: str = "") -> Iterator[Chip]:
+    """Iterate over the refinements in force; `like`: title of the summary that hits are similar to."""
     for facet, value in state.chosen:
         yield Chip(LABELS[facet], plain(value), excluded=False, removed=state.toggled(facet, value))
     for facet, value in state.excluded:
         yield Chip(LABELS[facet], plain(value), excluded=True, removed=state.without(facet, value))
-    if state.since:
+    low, high = day_bounds(state)
+    if low is not None:
         yield Chip("From", plain(state.since), excluded=False, removed=state.changed(since=""))
-    if state.until:
+    if high is not None:
         yield Chip("To", plain(state.until), excluded=False, removed=state.changed(until=""))
     if state.inside:
         yield Chip("Only in", plain(readable(state.inside)), excluded=False, removed=state.changed(inside=""))
+    if state.copies:
+        yield Chip("Copies", "each a hit", excluded=False, removed=state.changed(copies=False))
     if state.like:
-        yield Chip("Similar to", f"{state.like[:12]}…", excluded=False, removed=state.changed(like=""))
+        yield Chip("Similar to", like or f"{state.like[:12]}…", excluded=False, removed=state.changed(like=""))
 
 
 def orders(state: State) -> list[Choosable]:
@@ -166,11 +171,6 @@ def is_useful(facet: FacetView, answer: Answer) -> bool:
     return len(facet.values) > 1 or first.chosen or first.excluded or first.total != answer.total
 
 
-def repeated(mistake: Mistake, messages: Sequence[str]) -> bool:
-    """Return whether messages about what is left out state the mistake already."""
-    return any(message.endswith(mistake.message) for message in messages)
-
-
 def folded(values: Sequence[ValueView]) -> tuple[Sequence[ValueView], Sequence[ValueView]]:
     """Return the values of a facet that are shown, chosen ones among them, and those that are folded; one alone is not folded."""
     if len(values) <= UNFOLDED + 1:
@@ -187,6 +187,19 @@ def examples(answer: Answer) -> list[str]:
         with suppress(ValueError):
             found += [unparse(choice(facet, each.value)) for each in answer.facets.get(facet, ())[:1]]
     return found[:MAX_EXAMPLES]
+
+
+def similar(oid: str) -> State:
+    """Return the state of what is similar to a summary, the most similar first."""
+    return State(like=oid)
+
+
+def tolerant(answer: Answer) -> str:
+    """Return a query that finds nothing with one error allowed in each of its words that find nothing; empty if there are none."""
+    missing = {part for part, found in answer.by_itself if not found} or {answer.state.text.strip()}
+    words = answer.state.text.split()
+    changed = [f"{word}~" if word in missing and len(word) > MIN_FUZZY and word.isalpha() else word for word in words]
+    return " ".join(changed) if changed != words else ""
 
 
 def only(text: str) -> State:
@@ -219,6 +232,6 @@ def outline(query: Query, level: int = 0) -> str:
     """Return a query tree as an outline: a line for each node, indented by its depth."""
     parts = getattr(query, "parts", None) or [part for part in (getattr(query, "part", None),) if part is not None]
     values = [(name, getattr(query, name)) for name in query.__struct_fields__ if name not in ("part", "parts")]
-    said = [f"{name}={value!r}" for name, value in values if value not in ("", None)]
-    line = "  " * level + " ".join([type(query).__name__, *said])
+    shown = [f"{name}={value!r}" for name, value in values if value not in ("", None)]
+    line = "  " * level + " ".join([type(query).__name__, *shown])
     return "\n".join([line, *(outline(part, level + 1) for part in parts)])

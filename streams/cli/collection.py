@@ -1,7 +1,7 @@
 """The Gatherer's side of the gateway: status, histories and findings, from the data folder or from Kafka. It reads only.
 
-What is expensive is cached, for longer the longer it takes; while one thread computes it anew, the others get the older answer. So
-a page that is reloaded costs next to nothing, however large the collection is.
+Status and findings are cached, for longer the longer they take; while one thread computes them anew, the others get the older
+answer. So a page that is reloaded costs next to nothing, however large the collection is. A history reads the whole log each time.
 """
 
 from __future__ import annotations
@@ -171,7 +171,6 @@ class GathererCollection:
 
 def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
     """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
-    # On Kafka, the files are on the machines of the fetch stage.
     served = found.serve.objects and not found.kafka.brokers
     return GathererCollection(found, _bodies(found, broker) if served else None)
 

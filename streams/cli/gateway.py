@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
+from sinks.gateway.rendering import template_problems
 from streams.cli.common import USAGE, Failure, note, printable, rebuild_command
 from streams.cli.index_access import make_anew
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def gateway_options(found: Settings) -> GatewayOptions:
     """Return the options of the gateway. Raises Failure for those that it cannot be served with."""
     given = found.serve
-    if not (is_loopback(given.host) or given.token or given.public):
+    host = given.host.removeprefix("[").removesuffix("]")
+    if not (is_loopback(host) or given.token or given.public):
         raise Failure(
             f"serve.host: {printable(given.host)} can be reached from other machines: set serve.token (HARVEST_SERVE_TOKEN), or"
             " serve.public = true to let everybody read",
@@ -27,17 +29,13 @@ def gateway_options(found: Settings) -> GatewayOptions:
         )
     if given.templates and not Path(given.templates).is_dir():
         raise Failure(f"serve.templates: {printable(given.templates)}: no such folder", USAGE)
-    values = given.model_dump(exclude={"public", "templates"})
+    if given.templates and (problems := template_problems(Path(given.templates))):
+        raise Failure(f"serve.templates: {printable(problems[0])}", USAGE)
+    # On Kafka, the files are on the machines of the fetch stage.
+    changed = {"host": host, "objects": given.objects and not found.kafka.brokers}
+    values = given.model_dump(exclude={"public", "templates"}) | changed
     templates = Path(given.templates).absolute() if given.templates else None
     return GatewayOptions(**values, templates=templates)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address; a name other than localhost may mean any."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def index_opener(found: Settings, broker: str) -> OpenIndex:

@@ -101,9 +101,9 @@ class GatewayProcess:
                 process_group=0,
                 preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
             )
-        except OSError as error:
+        except (OSError, subprocess.SubprocessError) as error:
             self._close()
-            self._give_up(error.strerror or str(error))
+            self._give_up(getattr(error, "strerror", None) or str(error))
         finally:
             os.close(theirs)
 

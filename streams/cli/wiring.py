@@ -110,6 +110,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         further=cluster.further,
         index_url=settings.index.url,
         index_name=settings.index.name,
+        index_timeout=settings.index.timeout,
         folder=settings.data,
         stall=settings.worker.stall,
         session=settings.worker.session,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from ipaddress import ip_network
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -218,6 +219,8 @@ class Index(Section):
     """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
     name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Prefix of the names of indexes on OpenSearch."""
+    timeout: float = Field(default=10.0, gt=0, le=YEAR)
+    """Time that OpenSearch may take for an answer to a search or a check; a worker without one for so long is not ready."""
 
 
 class Weights(Section):
@@ -308,6 +311,22 @@ class Serve(Section):
     def _long_enough(cls, value: str) -> str:
         if value and not re.fullmatch(r"[!-~]{16,}", value):
             raise ValueError("a token has at least 16 characters, all of them ASCII and none a space")
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not re.fullmatch(r"\*|\[?[0-9A-Fa-f:.]+\]?|[A-Za-z0-9._-]+", name):
+                raise ValueError(f"a host name without a port is expected, not {name!r}")
+        return tuple(name.strip("[]").rstrip(".") for name in value)
+
+    @field_validator("proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in value:
+            if proxy != "*":
+                ip_network(proxy, strict=False)
         return value
 
     @field_validator("root_path")

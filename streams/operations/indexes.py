@@ -25,9 +25,13 @@ def alias(settings: Settings, broker: str) -> str:
 
 
 def open_index(settings: Settings, broker: str, timeout: float | None = None) -> BrokerIndex:
-    """Open the index of a Broker for reading; `timeout`: see `open_index_at`. Raises OSError, IndexDamaged."""
+    """Open the index of a Broker for reading. Raises OSError, IndexDamaged.
+
+    `timeout`: seconds for an answer of OpenSearch; None: those of the setting `index.timeout`.
+    """
     asked = search_options(settings.search)
-    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked, timeout=timeout)
+    patience = settings.index.timeout if timeout is None else timeout
+    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked, timeout=patience)
 
 
 def search_options(search: Search) -> Options:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +54,14 @@ def test_published_and_present_versions_read_each_other(name: str, number: int, 
     # The present version is read by the way of other versions, too: then nothing may change.
     if published()[name, number] == schema_text(name):
         assert resolve(name, old, wire, HEADER) == record
+
+
+def test_each_published_schema_is_read_by_itself() -> None:
+    """Any Avro library reads a file of history/ without the others: no record in it is only named."""
+    files = sorted(Path(history.__file__).parent.joinpath("history").glob("*.avsc"))
+    assert len(files) > 20
+    for file in files:
+        parse_schema(json.loads(file.read_text("utf-8")), {})
 
 
 def evolved(schema: dict[str, Any]) -> dict[str, Any]:

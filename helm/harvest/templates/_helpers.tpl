@@ -77,7 +77,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if not (or $broker.query $broker.ttl) -}}{{- $_ := set $env (printf "%s_QUERY" $variable) "" -}}{{- end -}}
 {{- end -}}
 {{- if eq .stage "gateway" -}}
-{{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath) -}}
+{{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath "HARVEST_SERVE_PROXIES" (join "," $v.gateway.proxies)) -}}
 {{- else if .stage -}}
 {{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
 {{- end -}}

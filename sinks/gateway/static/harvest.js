@@ -6,9 +6,10 @@
   const LAST_WORD = /[^\s()":]+$/;
   const KEYS_OFF = "harvest-keys-off";
   const BUSY = "No answer yet: the server is busy. Type on to try again.";
+  const AWAY = "No answer: the server cannot be reached. Type on to try again.";
 
   const at = (id) => document.getElementById(id);
-  const form = at("search"), input = at("q"), results = at("results"), facets = at("facets");
+  const form = at("search") ?? document.createElement("form"), input = at("q") ?? document.createElement("input"), results = at("results"), facets = at("facets");
   const notice = document.createElement("p"), words = document.createElement("ul");
   const address = (path, asked) => Object.assign(new URL(path, form.action), { search: asked });
 
@@ -32,12 +33,16 @@
       isHeld = hits.includes("data-none") && (await proposed);
       signal.throwIfAborted();
       if (isHeld) return true;
+      results.classList.remove("old");
+      facets.classList.remove("old");
       showHits(hits);
       showFacets(await (await ask("facets", asked, signal)).text());
       notice.textContent = "";
     } catch (error) {
       if (signal.aborted) return true;
-      notice.textContent = error.name === "Error" ? error.message : BUSY;
+      notice.textContent = error.name === "Error" ? error.message : AWAY;
+      results.classList.add("old"); // these are the hits of an earlier query
+      facets.classList.add("old");
       return false;
     } finally {
       if (!signal.aborted) results.removeAttribute("aria-busy");
@@ -117,11 +122,9 @@
   }
 
   function propose(found) {
-    words.replaceChildren(...found.map(({ word, total }, number) => {
-      const option = document.createElement("li"), count = document.createElement("span");
-      Object.assign(option, { id: `word-${number}`, role: "option", ariaSelected: "false" }).dataset.word = word;
-      count.textContent = total.toLocaleString("en");
-      option.append(word, " ", count);
+    words.replaceChildren(...found.map(({ word }, number) => {
+      const option = document.createElement("li");
+      Object.assign(option, { id: `word-${number}`, role: "option", ariaSelected: "false", textContent: word }).dataset.word = word;
       return option;
     }));
     words.hidden = !found.length;
@@ -179,6 +182,9 @@
   words.addEventListener("mousedown", (event) => {
     event.preventDefault(); // the field keeps the focus
     if (event.target.closest("li")) accept(event.target.closest("li"));
+  });
+  document.addEventListener("pointermove", ({ target }) => {
+    if (!words.hidden && !form.contains(target)) close(); // who points at a hit is done with words
   });
   form.addEventListener("submit", submitted);
   input.addEventListener("keydown", keyInField);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,7 +66,8 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
         except OSError as error:
             if answering:
                 raise
-            where = f"serve.port: {printable(options.host)}:{options.port}"
+            name = "serve.host" if isinstance(error, socket.gaierror) else "serve.port"
+            where = f"{name}: {printable(options.host)}:{options.port}"
             raise Failure(f"{where}: {error.strerror or printable(str(error))}") from None
     if ready_fd is None:
         logs.say("stopped")

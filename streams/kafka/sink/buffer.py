@@ -49,6 +49,8 @@ class Part:
         self.end = 0
         """End of the partition when it was read to its end: no record lies between the last one read and this offset."""
         self.task: Future[Mapping[int, int]] | None = None
+        self.begun = 0.0
+        """Time (monotonic) when the request under way was begun."""
         self.paused = False
 
     def take(self, read: Read) -> None:

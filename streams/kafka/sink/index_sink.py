@@ -48,6 +48,8 @@ SESSION = 10.0
 """Seconds without a heartbeat after which a member leaves the group."""
 LOOK = 5.0
 """Seconds between checks whether the index was replaced, while nothing else happens."""
+PATIENCE = 10.0
+"""Default seconds that the index may take for an answer."""
 REQUESTS = 4
 """Default number of partitions that are written to the index concurrently."""
 
@@ -58,7 +60,8 @@ class IndexSink:
     `requests`: number of partitions written to the index concurrently, beside the offsets.
     `whole`: the engine refuses nothing, and must not be called from several threads (`requests` is 1); a batch of all partitions
     and its offsets are one commit, the most expensive operation. `note` gets one line about each problem that delays the sink.
-    `plain` converts a value to single-object encoding.
+    `plain` converts a value to single-object encoding. `patience`: seconds after which a request without an answer counts as a
+    failure of the index, for those who ask whether it can be written; the request itself goes on.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class IndexSink:
         instance: str = "",
         note: Callable[[str], None] = NOTE,
         plain: Callable[[bytes], bytes] = lambda value: value,
+        patience: float = PATIENCE,
     ) -> None:
         self.cluster = cluster
         self.name = archive(broker).name
@@ -84,8 +88,9 @@ class IndexSink:
         self.applier = Applier(index, DeadLetterProducer(cluster), whole=whole, plain=plain)
         self._placing = PositionKeeper()
         self._looked = time.monotonic()
-        self._asks = False
-        """Whether the polling thread is waiting for the index to return its offsets."""
+        self._patience = patience
+        self._asks = 0.0
+        """Time (monotonic) since which the polling thread waits for the index to return its offsets; 0: it does not."""
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
         self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
         self._passing: Future[Mapping[int, int]] | None = None
@@ -124,6 +129,16 @@ class IndexSink:
     def reaches(self) -> bool:
         """Whether the index has returned its offsets, and nothing has failed since."""
         return self._placing.done
+
+    def trouble(self) -> str:
+        """Return why the index cannot be written now; empty if it can."""
+        begun = [part.begun for part in list(self.parts.values()) if part.task is not None] + (
+            [asks] if (asks := self._asks) else []
+        )
+        silent = time.monotonic() - min(begun) if begun else 0.0
+        if silent > self._patience:
+            return f"the index has not answered for {silent:.0f} s"
+        return "" if self.reaches() else "the index cannot be written"
 
     def excused(self) -> list[tuple[str, int]]:
         """Return partitions whose standstill is excused: those with a request under way; without an index, all of them."""
@@ -216,11 +231,11 @@ class IndexSink:
             self._commit(wait=False)
 
     def _offsets(self) -> Mapping[int, int]:
-        self._asks = True
+        self._asks = time.monotonic()
         try:
             return self.index.offsets()
         finally:
-            self._asks = False
+            self._asks = 0.0
 
     def _begin(self) -> None:
         try:
@@ -286,7 +301,7 @@ class IndexSink:
     def _request(self, parts: Mapping[int, Part]) -> None:
         task = self._pool.submit(self.applier.apply, {partition: part.batch() for partition, part in parts.items()})
         for partition, part in parts.items():
-            part.task = task
+            part.task, part.begun = task, time.monotonic()
             if part.paused and not part.full(0.5):
                 self._pause([partition], on=False)
 

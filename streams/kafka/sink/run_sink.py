@@ -41,10 +41,11 @@ def run_sink(context: Context) -> None:
             instance=settings.instance,
             note=note,
             plain=context.wire.plain,
+            patience=settings.index_timeout,
         )
         sink.applier.saw = lambda outcome, items: telling.indexed(broker, outcome, items)
         telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
-        telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
+        telling.needs("index", sink.trouble)
         telling.started()
         context.watch(sink.places, sink.excused)
         sink.run(stop.is_set)

@@ -52,6 +52,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     index_url: str = ""
     index_name: str = "harvest"
     """Location of the index, as in the settings `index.url` and `index.name`."""
+    index_timeout: float = 10.0
+    """Seconds without an answer of the index after which the worker is not ready."""
     folder: Path
     """The data folder, with tables, and with bodies, which all workers must see."""
     stall: float = 60.0

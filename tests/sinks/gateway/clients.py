@@ -10,17 +10,18 @@ import socket
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 
-def get(url: str, path: str, source: str = "127.0.0.1") -> tuple[int, bytes]:
+def get(url: str, path: str, source: str = "127.0.0.1", headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     """Status and body of an answer to a client with some address of the loopback."""
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60, source_address=(source, 0))
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=dict(headers or {}))
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

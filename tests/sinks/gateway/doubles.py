@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,11 +48,14 @@ SUMMARIES = (
 class CollectionDouble:
     """Implements `sinks.gateway.ports.Collection`."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow: float = 0.0) -> None:
+        self._slow = slow
+        """Seconds that a status takes."""
         self.bodies: dict[str, bytes] = {}
         """Bytes of objects, by OID."""
 
     def status(self) -> Status:
+        time.sleep(self._slow)
         return Status(
             "tests", "no run", [Root("file:///srv/docs/", "active", "")], [Host("http://example.org", 3, 1, "time-out")],
             [Stage("frontier", 0), Stage("index.main", 7)], [Rejection("damaged", 2, "file:///srv/docs/bad.pdf")],

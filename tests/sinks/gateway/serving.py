@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from processors.identity import oid
-from sinks.gateway import server
+from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
-from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
+from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made, summary
 
 ROOT = Path(__file__).resolve().parents[3]
 MANY = 30
 """Copies of SUMMARIES under other URLs that the index has beside them, so that there are several pages."""
 KINDS: dict[str, Callable[[str], Any]] = {
     "port": int, "rate": float, "objects": lambda text: text == "True", "searches": int, "queue": int, "timeout": float,
+    "proxies": lambda text: tuple(text.split(",")),
 }  # fmt: skip
 
 
@@ -48,16 +49,21 @@ def main(folder: Path, *given: str) -> None:
     """Serve until stopped."""
     pairs = dict(text.split("=", 1) for text in given)
     server.PATIENCE = float(pairs.pop("patience", server.PATIENCE))
-    options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
+    guard.PATIENCE = float(pairs.pop("unread", guard.PATIENCE))
+    heavy = [
+        summary(f"http://heavy.example/{at}", partial_text="heavy", weight="x" * 1_000_000)
+        for at in range(int(pairs.pop("heavy", 0)))
+    ]
     more = [
         one.__class__(**{name: getattr(one, name) for name in one.__struct_fields__} | {"oid": oid("tests", url), "url": url})
         for at in range(MANY)
         for one in SUMMARIES[:5]
         if (url := f"{one.url}-{at}")
     ]
-    made = Made(folder, [*SUMMARIES, *more])
-    collection = CollectionDouble()
+    made = Made(folder, [*SUMMARIES, *more, *heavy])
+    collection = CollectionDouble(float(pairs.pop("slow", 0)))
     collection.bodies = {one.oid: b"the bytes of a member" for one in SUMMARIES if one.path}
+    options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     server.serve(options, made.open, collection, lambda url: print(url, flush=True))
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from processors.identity import oid
+from schemas.ports import BrokerIndex
+from sinks.gateway.rendering import template_problems
 from sinks.index.errors import IndexMissing, IndexUnreachable
+from tests.sinks.gateway.doubles import Made, summary
 
 Client = Callable[..., TestClient]
 WHALE = oid("tests", "http://example.org/whale.html")
@@ -102,7 +107,7 @@ def test_status_and_history_come_from_the_collection(client: Client) -> None:
     assert ask.get("/api/why", params={"url": "http://unknown/"}).status_code == 404
 
 
-@pytest.mark.parametrize("error", [IndexMissing("/srv/secret"), IndexUnreachable("the server is silent")])
+@pytest.mark.parametrize("error", [IndexMissing("/srv/secret"), IndexUnreachable("http://secret:9200 is silent")])
 def test_index_that_is_away_is_503(client: Client, error: Exception) -> None:
     """A search says that the index is away, readiness too; the gateway stays alive."""
 
@@ -113,10 +118,65 @@ def test_index_that_is_away_is_503(client: Client, error: Exception) -> None:
     answer = ask.get("/api/search", params={"q": "whale"})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     said = answer.json()["error"]
-    assert ("there is no index yet" if isinstance(error, IndexMissing) else str(error)) in said
-    assert "secret" not in said
+    assert ("there is no index yet" if isinstance(error, IndexMissing) else "its server does not answer") in said
+    assert "secret" not in said + ask.get("/readyz").text
     assert ask.get("/readyz").status_code == 503
     assert ask.get("/livez").status_code == 200
+
+
+def test_readiness_follows_the_index(client: Client, made: Made) -> None:
+    """An index that is gone is noticed though it was open, and its return too."""
+    away = made.folder.with_name("away")
+    ask = client()
+    assert ask.get("/readyz").text == "ok\n"
+    made.folder.rename(away)
+    try:
+        assert ask.get("/api/search", params={"q": "whale"}).status_code == 503
+        _until(ask, 503)
+    finally:
+        away.rename(made.folder)
+    _until(ask, 200)
+    assert ask.get("/api/search", params={"q": "whale"}).json()["total"] == 3
+
+
+def _until(ask: TestClient, status: int) -> None:
+    """Wait until the readiness has a status: an answer is returned again for a second."""
+    until = time.monotonic() + 30
+    while ask.get("/readyz").status_code != status:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_unknown_summary_costs_no_open_index(client: Client, made: Made) -> None:
+    """What is not found says nothing about the index: it stays open for the next request."""
+    opened = 0
+
+    def open_index() -> BrokerIndex:
+        nonlocal opened
+        opened += 1
+        return made.open()
+
+    ask = client(open_index)
+    for _ in range(5):
+        assert ask.get(f"/api/summary/{'0' * 64}").status_code == 404
+        assert ask.get("/api/search", params={"q": "whale AND"}).status_code == 400
+    assert opened == 1
+
+
+def test_head_is_the_answer_to_get_without_its_body(client: Client) -> None:
+    """Whatever is read by GET may be asked for by HEAD."""
+    ask = client()
+    for path in ("/livez", "/api/search?q=whale", "/feed?q=whale", "/opensearch.xml"):
+        assert (answer := ask.head(path)).status_code == 200, path
+        assert answer.headers["content-type"] == ask.get(path).headers["content-type"]
+
+
+def test_page_beyond_the_last_one_that_is_shown_is_refused(client: Client) -> None:
+    """A program that reads page after page comes to an end instead of reading the last one again and again."""
+    ask = client()
+    assert ask.get("/api/search", params={"q": "whale", "page": 1_000}).json()["hits"] == []
+    answer = ask.get("/api/search", params={"q": "whale", "page": 1_001})
+    assert (answer.status_code, "export" in answer.json()["error"]) == (422, True)
 
 
 def test_openapi_describes_each_route(client: Client) -> None:
@@ -143,3 +203,40 @@ def test_metrics_count_requests_by_route(client: Client) -> None:
     text = ask.get("/metrics").text
     assert 'harvest_gateway_requests_total{route="/api/search",status="200"} 1.0' in text
     assert "/no/such/page" not in text
+
+
+def test_page_helps_where_nothing_is_found(client: Client) -> None:
+    """A pasted address becomes its query, an unknown attribute is named, and a mistyped word is proposed with an error allowed."""
+    ask = client()
+    assert "url:http://example.org/whale.html" in ask.get("/", params={"q": "http://example.org/whale.html"}).text
+    assert "No summary has the attribute <code>tilte</code>" in ask.get("/", params={"q": "tilte:whale"}).text
+    assert "<code>interst~</code>" in ask.get("/", params={"q": "interst"}).text
+
+
+def test_page_of_a_copy_does_not_need_its_canonical_summary(made: Made, client: Client) -> None:
+    """A copy whose canonical summary was just removed is shown all the same."""
+    copy = summary("http://example.org/copy.html", title="A copy", more={"copy_of": "0" * 64})
+    made.known[copy.oid] = copy
+    try:
+        answer = client().get(f"/summary/{copy.oid}")
+    finally:
+        del made.known[copy.oid]
+    assert answer.status_code == 200
+    assert "A copy" in answer.text
+
+
+def test_templates_of_a_folder_are_checked(tmp_path: Path) -> None:
+    """Mistakes in templates, and names that replace nothing, are known before anything is served."""
+    (tmp_path / "help.html").write_text("{% if %}", "utf-8")
+    (tmp_path / "helf.html").write_text("", "utf-8")
+    (tmp_path / "login.html").write_text("{{ path('/') }}", "utf-8")
+    found = template_problems(tmp_path)
+    assert [problem.partition(":")[0] for problem in found] == ["helf.html", "help.html, line 1"]
+
+
+def test_templates_of_a_folder_replace_ours(tmp_path: Path, client: Client) -> None:
+    """A folder has the pages that an operator wants to look different, and no others."""
+    (tmp_path / "help.html").write_text("Ask {{ path('/') }}", "utf-8")
+    ask = client(templates=tmp_path)
+    assert ask.get("/help").text == "Ask /"
+    assert "The white whale" in ask.get("/", params={"q": "ishmael"}).text.replace("<mark>", "").replace("</mark>", "")

@@ -20,6 +20,8 @@ from processors.identity import oid
 from schemas.soif import parse
 from sinks.gateway import texts
 from sinks.gateway.export import COLUMNS
+from sinks.gateway.objects import disposition
+from tests.sinks.gateway.doubles import SUMMARIES, Made, summary
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -60,6 +62,21 @@ def test_csv_export_is_safe_in_a_spreadsheet(client: Client) -> None:
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
+def test_one_bad_summary_breaks_no_export(client: Client, made: Made) -> None:
+    """What cannot be written in a format is left out of its export; its page is shown, and says so."""
+    bad = summary("ftp://a/\njavascript:1", "T\ufffe\x08", title="forged", author=["=1+1", "+2"])
+    folder = made.folder.with_name("forged")
+    forged = Made(folder, [*SUMMARIES, bad])
+    ask = client(forged.open)
+    assert len(parse(ask.get("/api/export", params={"format": "soif"}).content)) == len(SUMMARIES)
+    assert len(ask.get("/api/export").text.splitlines()) == len(SUMMARIES) + 1
+    rows = csv.DictReader(io.StringIO(ask.get("/api/export", params={"q": "forged", "format": "csv"}).text))
+    assert [row["author"] for row in rows] == ["'=1+1 | '+2"]
+    assert "cannot be written as SOIF" in ask.get(f"/summary/{bad.oid}").text
+    assert ask.get(f"/api/summary/{bad.oid}/soif").status_code == 409
+    assert etree.fromstring(ask.get("/feed", params={"q": "forged"}).content).find(f"{ATOM}entry") is not None
+
+
 def test_export_of_a_mistake_is_an_error(client: Client) -> None:
     """An export is whole or refused."""
     assert client().get("/api/export", params={"q": "whale AND"}).status_code == 400
@@ -71,7 +88,7 @@ def test_feed_has_the_newest_first(client: Client) -> None:
     titles = [entry.findtext(f"{ATOM}title") for entry in root.iter(f"{ATOM}entry")]
     assert titles == ["Krill in numbers", "A member about a whale", "The white whale", "Ships of Nantucket"]
     identifiers = [entry.findtext(f"{ATOM}id") for entry in root.iter(f"{ATOM}entry")]
-    assert f"http://localhost/summary/{oid('tests', MEMBER)}" in identifiers
+    assert f"urn:harvest:{oid('tests', MEMBER)}" in identifiers
     assert root.findtext(f"{ATOM}updated") == "2024-03-05T00:00:00Z"
 
 
@@ -86,9 +103,14 @@ def test_object_is_an_attachment(client: Client, collection: Any) -> None:
     collection.bodies[oid("tests", MEMBER)] = b"<html><script>"
     answer = client(objects=True).get(f"/object/{oid('tests', MEMBER)}")
     assert (answer.status_code, answer.content) == (200, b"<html><script>")
-    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''whale.txt"
+    assert answer.headers["content-disposition"] == "attachment; filename=\"whale.txt\"; filename*=UTF-8''whale.txt"
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-security-policy"] == "sandbox"
+
+
+def test_name_of_an_attachment_is_no_header_of_its_own() -> None:
+    """Whatever a member is called, its name ends no quotes and no line."""
+    assert disposition('a"b\r\nX: y/ü') == "attachment; filename=\"a_b_X_ y__\"; filename*=UTF-8''a%22b_X%3A%20y%2F%C3%BC"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +141,7 @@ def test_long_value_is_cut() -> None:
     """An attribute of a megabyte is no page of a megabyte."""
     shown = texts.value("x" * 1_000_000)
     assert len(shown) < 21_000
-    assert shown.endswith("980,000 more characters: see the SOIF record")
+    assert shown.endswith("980,000 more characters: see the SOIF file")
     assert texts.value(b"\xff\x1b[31m") == "\ufffd\ufffd[31m"
 
 

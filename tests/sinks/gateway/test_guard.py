@@ -21,6 +21,7 @@ TOKEN = "correct horse battery staple"
     [
         ("localhost", 200), ("LOCALHOST:8380", 200), ("127.0.0.1:1", 200), ("[::1]:8380", 200), ("localhost.", 200),
         ("search.example.org", 200), ("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("127.0.0.1.evil", 421),
+        ("localhost:1@evil.example", 421), ("localhost:x", 421), ("[::1", 421),
     ],
 )  # fmt: skip
 def test_only_our_names_are_answered(client: Client, host: str, status: int) -> None:
@@ -51,6 +52,9 @@ def test_token_is_asked_for(client: Client) -> None:
     assert ask.get("/api/search", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert ask.get("/api/search", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     assert [ask.get(path).status_code for path in ("/livez", "/readyz", "/metrics")] == [200] * 3
+    assert ask.get("/api/search", auth=("any", TOKEN)).status_code == 200
+    assert ask.get("/api/search", auth=(TOKEN, "wrong")).status_code == 401
+    assert ask.get("/api/search", headers={"Authorization": "Basic ?"}).json() == {"error": "A token is needed (serve.token)."}
     page = ask.get("/?q=whale", headers={"Accept": "text/html"}, follow_redirects=False)
     assert (page.status_code, page.headers["location"]) == (303, "/login?next=%2F%3Fq%3Dwhale")
 
@@ -202,6 +206,24 @@ def test_search_of_a_client_that_has_gone_is_not_begun(gate: threading.Event) ->
         with pytest.raises(GoneError):
             await slots.run("a", lambda: pytest.fail("begun"), gone)
         assert await slots.run("b", lambda: True)
+        slots.close()
+
+    asyncio.run(run())
+
+
+def test_search_that_waits_no_longer_makes_room(gate: threading.Event) -> None:
+    """A search that was cancelled at the moment when it would lose its place is no error for the newcomer."""
+
+    async def run() -> None:
+        slots = Slots(1, 3, 30)
+        tasks = [asyncio.create_task(slots.run("greedy", lambda: gate.wait(30))) for _ in range(4)]
+        await _waiting(slots, 3)
+        for task in tasks[1:]:
+            task.cancel()
+        newcomer = asyncio.create_task(slots.run("a", lambda: True))
+        await asyncio.wait(tasks[1:])
+        gate.set()
+        assert await newcomer
         slots.close()
 
     asyncio.run(run())

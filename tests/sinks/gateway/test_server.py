@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -94,17 +95,16 @@ def _send_slowly(url: str) -> None:
         peer.settimeout(0.5)
         began = time.monotonic()
         while time.monotonic() - began < 30:
+            assert get(url, "/livez") == (200, b"ok\n")
             try:
                 peer.sendall(b"G")
-                assert get(url, "/livez") == (200, b"ok\n")
                 if not peer.recv(100):
-                    break
+                    return
             except TimeoutError:
                 continue
             except OSError:
-                break
-        else:
-            pytest.fail("the connection is still open")
+                return
+    pytest.fail("the connection is still open")
 
 
 def test_one_client_has_a_limited_number_of_connections(running: tuple[subprocess.Popen[str], str]) -> None:
@@ -131,3 +131,78 @@ def test_port_in_use_is_an_error(running: tuple[subprocess.Popen[str], str]) -> 
     options = GatewayOptions(port=urlsplit(running[1]).port or 0)
     with pytest.raises(OSError, match="in use"):
         server.serve(options, unexpected, CollectionDouble(), unexpected)
+
+
+@pytest.mark.parametrize("proxies", ["127.0.3.0/24", "*"])
+def test_proxy_has_the_connections_of_its_clients(tmp_path: Path, proxies: str) -> None:
+    """A proxy that is trusted is no client: its connections are not limited, and its clients are told apart."""
+    with gateway(tmp_path / "index", proxies=proxies, rate=0.1) as (_, url), ExitStack() as held:
+        parts = urlsplit(url)
+        for _ in range(server.CONNECTIONS + 5):
+            held.enter_context(socket.create_connection((parts.hostname or "", parts.port or 0), 60, ("127.0.3.1", 0)))
+        asked = [get(url, "/api/search", "127.0.3.1", {"X-Forwarded-For": f"192.0.2.{at}"})[0] for at in (1, 2, 1)]
+        assert asked == [200, 200, 429]
+
+
+def test_unread_downloads_take_no_place_of_others(running: tuple[subprocess.Popen[str], str]) -> None:
+    """Exports of a client that goes away before they begin, or in the middle, are counted no longer."""
+    parts = urlsplit(running[1])
+    for _ in range(20):
+        with socket.create_connection((parts.hostname or "", parts.port or 0), 60, ("127.0.3.9", 0)) as peer:
+            peer.sendall(b"GET /api/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    until = time.monotonic() + 60
+    while get(running[1], "/api/export?q=krill", "127.0.3.9")[0] != 200:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_readers_that_stall_are_cut_off(tmp_path: Path) -> None:
+    """An export that nobody reads ends, its connection too, and then the client may have another one."""
+    with gateway(tmp_path / "index", heavy=30, unread=1) as (_, url), ExitStack() as held:
+        parts = urlsplit(url)
+        stalled = []
+        for _ in range(2):
+            peer = held.enter_context(socket.socket())
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            peer.bind(("127.0.3.1", 0))
+            peer.connect((parts.hostname, parts.port))
+            peer.sendall(b"GET /api/export?q=heavy HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert peer.recv(100).startswith(b"HTTP/1.1 200")
+            stalled.append(peer)
+        assert get(url, "/api/export?q=whale", "127.0.3.1")[0] == 503
+        until = time.monotonic() + 60
+        while get(url, "/api/export?q=whale", "127.0.3.1")[0] != 200:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        for peer in stalled:
+            rest = _rest(peer)
+            assert len(rest) < 30_000_000
+            assert not rest.endswith(b"\r\n0\r\n\r\n")
+        assert get(url, "/livez") == (200, b"ok\n")
+
+
+def _rest(peer: socket.socket) -> bytes:
+    """What a connection still has."""
+    found = bytearray()
+    try:
+        while piece := peer.recv(1 << 16):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return bytes(found)
+
+
+def test_second_signal_ends_at_once(tmp_path: Path) -> None:
+    """The first signal waits for what is being answered, the second does not."""
+    with gateway(tmp_path / "index", slow=60) as (process, url), ThreadPoolExecutor(1) as client:
+        asked = client.submit(get, url, "/api/status")
+        until = time.monotonic() + 60
+        while b"harvest_gateway_searches_waiting" not in get(url, "/metrics")[1]:
+            assert time.monotonic() < until
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == -signal.SIGTERM
+        with pytest.raises(OSError, match=r"|"):
+            asked.result(30)

@@ -14,6 +14,7 @@ from processors.query.facets import FACETS
 from schemas.query import Or
 from sinks.gateway.refinement import asked
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, State, read
+from sinks.gateway.views import chips
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 WORD = TEXT.filter(str.strip)
@@ -73,7 +74,13 @@ def test_refinements_are_conditions_of_the_query(state: State, query: str) -> No
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"since": "soon"}, "from 'soon'"), ({"chosen": (("year", "soon"),)}, "year"), ({"inside": "http://"}, "in 'http://'")],
+    [
+        ({"since": "soon"}, "from 'soon'"),
+        ({"since": "2024", "until": "2023-05"}, "the first is after the last"),
+        ({"until": "2024-02-30"}, "that exists"),
+        ({"chosen": (("year", "soon"),)}, "year"),
+        ({"inside": "http://"}, "in 'http://'"),
+    ],
 )
 def test_impossible_refinement_is_left_out_and_reported(changes: dict[str, Any], said: str) -> None:
     """What cannot be looked for does not hide what can."""
@@ -89,3 +96,10 @@ def test_mistake_in_a_query_is_reported_with_its_place() -> None:
     assert (found.mistake.before, found.mistake.after) == ("whale AND ", "(krill")
     assert unparse(found.tree) == "whale krill"
     assert asked(State("AND")).tree == Or(())
+
+
+def test_refinement_that_is_not_in_force_is_no_chip() -> None:
+    """The page shows as a refinement what narrows the search, and nothing else."""
+    state = State("whale", since="2024", until="Mar 2026", inside="docs", chosen=(("type", "PDF"),))
+    assert [(chip.label, chip.value) for chip in chips(state)] == [("Type", "PDF"), ("From", "2024"), ("Only in", "docs")]
+    assert [chip.removed for chip in chips(State("whale", like="a" * 64), "Moby Dick")] == [State("whale")]

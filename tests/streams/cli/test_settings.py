@@ -15,9 +15,10 @@ from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
 from processors.frontier.stage import FrontierSettings
+from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
 from streams.cli.common import Failure
-from streams.cli.gateway import gateway_options, is_loopback
+from streams.cli.gateway import gateway_options
 from streams.cli.wiring import embedded_settings
 from streams.config import sections, settings
 from streams.config.settings import SettingsError, known, load

@@ -38,6 +38,22 @@ def test_partitions_are_excused_while_index_is_asked_for_offsets() -> None:
     assert sink.excused() == []
 
 
+def test_index_that_does_not_answer_is_not_ready() -> None:
+    """A request without an answer for longer than the patience is a trouble that is told, before the request itself ends."""
+    sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", None), patience=0.0)
+    assert sink.trouble() == "the index cannot be written"
+    sink._placing.found()
+    assert sink.trouble() == ""
+    part = sink.parts[0] = buffer.Part(0)
+    part.task, part.begun = cast("Any", object()), 1.0
+    assert "the index has not answered for " in sink.trouble()
+    part.task = None
+    sink._asks = 1.0
+    assert "the index has not answered for " in sink.trouble()
+    sink._asks = 0.0
+    assert sink.trouble() == ""
+
+
 class Forgetful:
     """An index on a server that takes all changes, and offsets only while `takes` is set."""
 
