@@ -20,6 +20,7 @@ from streams.config.topology import flow_of
 from streams.edges.extensions import Extensions, read
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
+from streams.operations.indexes import server
 from streams.sandbox.values import SandboxLimits
 from streams.store.data_folder import gatherer, known
 
@@ -108,7 +109,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         register=settings.kafka.register,
         security=cluster.security,
         further=cluster.further,
-        index_url=settings.index.url,
+        index_url=server(settings),
         index_name=settings.index.name,
         index_timeout=settings.index.timeout,
         folder=settings.data,

@@ -27,7 +27,50 @@ def secret() -> Any:
     return Field(default=SecretStr(""), max_length=MAX_SECRET, validate_default=True)
 
 
-class KafkaSecurity(Section):
+class Connection(Section):
+    """Section with secrets, each also as a file (`NAME_file`, which stands before NAME), and with settings that belong together."""
+
+    @field_validator("password", "client_secret", "key_password", "registry_password", check_fields=False)
+    @classmethod
+    def _from_file(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        """Read a secret from its file."""
+        path = info.data.get(f"{info.field_name}_file", "")
+        if path and value.get_secret_value():
+            raise mistake(f"given twice, also as {info.field_name}_file")
+        return SecretStr(read_secret(path)) if path else value
+
+    @field_validator("password_file", "client_secret_file", "key_password_file", "registry_password_file", check_fields=False)
+    @classmethod
+    def _readable(cls, path: str) -> str:
+        """Check a file where it is named, so that an error has the name of this setting."""
+        if path:
+            read_secret(path)
+        return path
+
+    @property
+    def _kind(self) -> str:
+        """What a setting has no effect with, for messages; empty: nothing to say."""
+        return ""
+
+    def _group(self, what: str, used: bool, *names: str) -> None:
+        """Require settings that are used together, and refuse them where they are not used."""
+        for name in names:
+            if used and not self._has(name):
+                raise mistake(f"missing; needed for {what}", name)
+        self._useless(what, used, *names)
+
+    def _useless(self, what: str, used: bool, *names: str) -> None:
+        """Refuse settings without effect."""
+        for name in names:
+            if not used and self._has(name):
+                raise mistake(f"has no effect without {what}{self._kind}", name)
+
+    def _has(self, name: str) -> bool:
+        value = getattr(self, name)
+        return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
+
+
+class KafkaSecurity(Connection):
     """Protocol, login and certificates of connections to Kafka, and to its Schema Registry."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
@@ -73,22 +116,14 @@ class KafkaSecurity(Section):
     registry_ca: str = ""
     """File with the CA (PEM) of the Schema Registry; empty: the system's."""
 
-    @field_validator("password", "client_secret", "key_password", "registry_password")
-    @classmethod
-    def _from_file(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        """Read a secret from its file, which stands before it among the fields."""
-        path = info.data.get(f"{info.field_name}_file", "")
-        if path and value.get_secret_value():
-            raise mistake(f"given twice, also as {info.field_name}_file")
-        return SecretStr(read_secret(path)) if path else value
-
-    @field_validator("password_file", "client_secret_file", "key_password_file", "registry_password_file")
-    @classmethod
-    def _readable(cls, path: str) -> str:
-        """Check a file where it is named, so that an error has the name of this setting."""
-        if path:
-            read_secret(path)
-        return path
+    @property
+    def _kind(self) -> str:
+        """The protocol, with the mechanism of a login."""
+        return (
+            f" (this is {self.protocol} with {self.mechanism})"
+            if self.protocol.startswith("SASL")
+            else f" (this is {self.protocol})"
+        )
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -104,24 +139,6 @@ class KafkaSecurity(Section):
         self._group("a user of the registry", bool(self.registry_user), "registry_user", "registry_password")
         self._check_files()
         return self
-
-    def _group(self, what: str, used: bool, *names: str) -> None:
-        """Require settings that are used together, and refuse them where they are not used."""
-        for name in names:
-            if used and not self._has(name):
-                raise mistake(f"missing; needed for {what}", name)
-        self._useless(what, used, *names)
-
-    def _useless(self, what: str, used: bool, *names: str) -> None:
-        """Refuse settings without effect."""
-        with_what = f"{self.protocol} with {self.mechanism}" if self.protocol.startswith("SASL") else self.protocol
-        for name in names:
-            if not used and self._has(name):
-                raise mistake(f"has no effect without {what} (this is {with_what})", name)
-
-    def _has(self, name: str) -> bool:
-        value = getattr(self, name)
-        return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
 
     def _check_files(self) -> None:
         for name in ("ca", "token_ca", "registry_ca"):

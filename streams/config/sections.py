@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import warnings
 from ipaddress import ip_network
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from streams.config.base import Section, mistake
 from streams.config.client_settings import client_settings
-from streams.config.connections import KafkaSecurity
+from streams.config.connections import Connection, KafkaSecurity, secret
+from streams.config.secret_files import check_ca, check_pair
 
 MIB = 1 << 20
 DAY = 86_400
@@ -212,15 +213,49 @@ class BrokerSection(Section):
     """The longest time-to-live that its summaries state; default: their own."""
 
 
-class Index(Section):
+class Index(Connection):
     """Location of a Broker's index."""
 
     url: str = Field(default="", pattern=r"^(https?://[^/?#]+/?)?$")
-    """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
+    """OpenSearch (http://HOST:PORT, https://HOST); empty: the index is in the data folder."""
     name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Prefix of the names of indexes on OpenSearch."""
     timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """Time that OpenSearch may take for an answer to a search or a check; a worker without one for so long is not ready."""
+    user: str = Field(default="", max_length=1_000, pattern="^[^:]*$")
+    """User of OpenSearch (HTTP basic authentication)."""
+    password_file: str = ""
+    """File with the user's password."""
+    password: SecretStr = secret()
+    """The user's password; better as a file, or in the environment."""
+    ca: str = ""
+    """File with the CA (PEM) that signs the certificate of OpenSearch; empty: the system's."""
+    certificate: str = ""
+    """File with the certificate (PEM) of this client, for a server that wants one (mTLS)."""
+    key: str = ""
+    """File with the key (PEM) of the certificate."""
+    key_password_file: str = ""
+    """File with the password of the key."""
+    key_password: SecretStr = secret()
+    """Password of the key, if it is encrypted."""
+    check_hostname: bool = True
+    """Whether the certificate of OpenSearch must be for the name in `url`."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        """Check what belongs together, then the files."""
+        encrypted = self.url.startswith("https:")
+        if "@" in self.url and self.user:
+            raise mistake("given twice, also in index.url", "user")
+        self._group("index.user", bool(self.user), "user", "password")
+        self._useless("index.url with https", encrypted, "ca", "certificate", "key")
+        self._group("a certificate with its key", bool(self.certificate or self.key), "certificate", "key")
+        self._useless("a certificate", bool(self.certificate), "key_password")
+        if self.ca:
+            check_ca(self.ca, "ca")
+        if self.certificate:
+            check_pair(self.certificate, self.key, self.key_password.get_secret_value(), ("certificate", "key", "key_password"))
+        return self
 
 
 class Weights(Section):

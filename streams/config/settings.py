@@ -48,7 +48,7 @@ FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
-HIDDEN = re.compile(r"serve\.token|kafka\.registry|kafka\.security(\..*)?")
+HIDDEN = re.compile(r"serve\.token|kafka\.registry|kafka\.security(\..*)?|index(\.(url|.*password.*))?")
 """Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""
 
 UNNAMED = "a folder has to be named (.: the working folder)"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from schemas.ports import BrokerIndex
+    from sinks.index.opensearch.server import Server
     from streams.config.sections import Search
     from streams.config.settings import Settings
 
@@ -24,6 +25,18 @@ def alias(settings: Settings, broker: str) -> str:
     return f"{settings.index.name}-{broker}"
 
 
+def server(settings: Settings, url: str = "") -> str | Server:
+    """Return the server of the indexes, with its login and certificates, or another one by its URL alone; "" if there is none."""
+    from sinks.index.opensearch.server import Server  # noqa: PLC0415 - loaded by those who have a server
+
+    given = settings.index
+    if not given.url or (url and url.rstrip("/") != given.url.rstrip("/")):
+        return url
+    secrets = {name: getattr(given, name).get_secret_value() for name in ("password", "key_password")}
+    plain = {name: getattr(given, name) for name in ("user", "ca", "certificate", "key", "check_hostname")}
+    return Server(given.url, **plain, **secrets)
+
+
 def open_index(settings: Settings, broker: str, timeout: float | None = None) -> BrokerIndex:
     """Open the index of a Broker for reading. Raises OSError, IndexDamaged.
 
@@ -31,7 +44,7 @@ def open_index(settings: Settings, broker: str, timeout: float | None = None) ->
     """
     asked = search_options(settings.search)
     patience = settings.index.timeout if timeout is None else timeout
-    return open_index_at(settings.index.url, settings.index.name, settings.data, broker, options=asked, timeout=patience)
+    return open_index_at(server(settings), settings.index.name, settings.data, broker, options=asked, timeout=patience)
 
 
 def search_options(search: Search) -> Options:
@@ -41,7 +54,7 @@ def search_options(search: Search) -> Options:
 
 
 def open_index_at(
-    url: str,
+    url: str | Server,
     name: str,
     folder: Path,
     broker: str,

@@ -30,6 +30,7 @@ from sinks.index.errors import IndexDamaged, IndexMissing, IndexMoved
 from sinks.index.opensearch.aliases import NEVER, begin_rebuild, behind, drop, pace, rebuild_replaced, searched, swap, sweep
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.opensearch.node import Node
+from sinks.index.opensearch.server import Server
 from sinks.index.tantivy.index import TantivyIndex
 from streams.faults import fault
 from streams.operations.index_changes import Change
@@ -120,7 +121,7 @@ class Filler:
 def on_server(
     log: Source,
     selection: Selection,
-    url: str,
+    server: str | Server,
     alias: str,
     stamp: str,
     watch: Watch = lambda _: None,
@@ -133,11 +134,11 @@ def on_server(
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
     made = f"{alias}-{stamp}"
-    with closing(Node(url)) as node, ExitStack() as held:
+    with closing(Node(server)) as node, ExitStack() as held:
         sweep(node, alias)
         building = begin_rebuild(node, alias, stamp, languages)
         try:
-            with closing(OpenSearchIndex(url, building, fresh=False, make=False)) as index:
+            with closing(OpenSearchIndex(server, building, fresh=False, make=False)) as index:
                 filler = held.enter_context(closing(Filler(log, index, selection, watch)))
                 pace(node, building, NEVER)
                 filler.catch_up()
@@ -155,7 +156,7 @@ def on_server(
             raise
         fault("rebuild.swapped")
         # Running sinks continue from here by themselves; this only shortens the time in which a search finds less than before.
-        with closing(OpenSearchIndex(url, alias)) as filler.index:
+        with closing(OpenSearchIndex(server, alias)) as filler.index:
             filler.fill(log.ends(selection.topic))
         for name in old:
             _retire(node, name)

@@ -19,6 +19,7 @@ from pathlib import Path
 from schemas.ports import BrokerIndex, Logged
 from schemas.query import Every, Or, Word
 from sinks.index.errors import IndexMoved
+from sinks.index.opensearch.server import Server
 from streams.faults import fault
 from streams.operations.index_changes import Change
 from streams.operations.latest_versions import LatestVersions
@@ -28,13 +29,13 @@ BATCH = 2_000
 """Records of one batch."""
 
 
-def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Watch) -> ReplayProgress:
+def on_server(log: Source, selection: Selection, server: str | Server, alias: str, watch: Watch) -> ReplayProgress:
     """Apply the selection to an index on OpenSearch, beside its sinks. Raises IndexMissing, IndexUnreachable, IndexDamaged."""
     from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
-    OpenSearchIndex(url, alias, writable=False).close()  # a missing index is not created
+    OpenSearchIndex(server, alias, writable=False).close()  # a missing index is not created
     while True:
-        with closing(OpenSearchIndex(url, alias, fresh=False)) as index:
+        with closing(OpenSearchIndex(server, alias, fresh=False)) as index:
             try:
                 tally = apply_selection(log, selection, index, watch)
             except IndexMoved:

@@ -31,6 +31,7 @@ from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
 from sinks.index.opensearch.node import TIMEOUT, Node
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
 from sinks.index.opensearch.search import OpenSearchReader
+from sinks.index.opensearch.server import Server
 from sinks.index.options import DEFAULT as DEFAULT_OPTIONS
 from sinks.index.options import Options
 
@@ -53,7 +54,7 @@ class OpenSearchIndex:
 
     def __init__(
         self,
-        url: str,
+        server: str | Server,
         alias: str,
         *,
         writable: bool = True,
@@ -68,7 +69,7 @@ class OpenSearchIndex:
         Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created).
         """
         self.alias = alias
-        self.node = Node(url, timeout)
+        self.node = Node(server, timeout)
         self._languages = DEFAULT_LANGUAGES if languages is None else tuple(languages)
         """Languages of an index that is created; any other is used as it was made."""
         self._options = options

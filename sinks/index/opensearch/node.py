@@ -14,14 +14,14 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
-from opensearchpy import OpenSearch
+from opensearchpy import OpenSearch, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError as NoConnection
 from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, SerializationError, TransportError
 
 from sinks.index.errors import IndexMissing, IndexUnreachable, QueryRefused
+from sinks.index.opensearch.server import Server, server_of
 
 TIMEOUT = 60.0
 """Maximum seconds to wait for an answer."""
@@ -32,6 +32,21 @@ REASON = 300
 """Maximum characters of a reason in a message."""
 CONFLICT, TOO_LARGE, TOO_MANY = 409, 413, 429
 REFUSED = (400, TOO_LARGE)
+LOGIN = {401: "index.user, index.password", 403: "the rights of index.user"}
+"""What to look at when a server refuses a login, by status code."""
+TLS = (
+    ("doesn't match", "its certificate is for another name (index.check_hostname)"),
+    ("ostname mismatch", "its certificate is for another name (index.check_hostname)"),
+    ("IP address mismatch", "its certificate is for another name (index.check_hostname)"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS (index.url)"),
+    ("CERTIFICATE_REQUIRED", "it wants a certificate (index.certificate)"),
+    ("UNKNOWN_CA", "it does not trust this certificate (index.certificate)"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted (index.ca)"),
+)
+"""Text in the error of a connection, and what it means: the first that fits, since a name that does not match is a verification
+
+that failed, too.
+"""
 REFUSING = frozenset(range(400, 500)) - {401, 403, 408, TOO_MANY}
 """Status codes of requests that will never be accepted."""
 FULL = "validation_exception"
@@ -67,20 +82,34 @@ class Answer(dict[str, Any]):
         raise IndexUnreachable(f"the server's answer is not from OpenSearch: {self.name}")
 
 
+class UncheckedName(Urllib3HttpConnection):
+    """Connection that accepts a certificate for another name; the client has no such option beside a context of TLS."""
+
+    def _create_urllib3_pool(self) -> None:
+        super()._create_urllib3_pool()
+        self.pool.assert_hostname = False
+
+
 class Node:
     """Client of a server or cluster behind one URL (http://user:password@host:port); usable from any thread."""
 
-    def __init__(self, url: str, timeout: float = TIMEOUT) -> None:
-        """Set up the client without a request; `timeout`: seconds for each answer. Raises IndexUnreachable for an invalid URL."""
+    def __init__(self, server: str | Server, timeout: float = TIMEOUT) -> None:
+        """Set up the client without a request; `timeout`: seconds for each answer.
+
+        Raises IndexUnreachable for an invalid URL, and for certificates that cannot be read.
+        """
+        server = server_of(server)
         # Until the URL is parsed: text before an @ may be a password.
-        self.name = url.rpartition("@")[2]
+        self.name = str(server)
         self._timeout = timeout
         # Each failure is raised to the caller and need not be logged as well.
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         try:
-            parts = urlsplit(url)
-            self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-            self._client = OpenSearch(url, timeout=timeout, max_retries=0, pool_maxsize=CONNECTIONS)
+            self.name = server.name
+            options = server.options() | ({} if server.check_hostname else {"connection_class": UncheckedName})
+            self._client = OpenSearch(server.url, timeout=timeout, max_retries=0, pool_maxsize=CONNECTIONS, **options)
+        except OSError as error:
+            raise IndexUnreachable(f"the certificates for {self.name} cannot be used: {error.strerror or error}") from error
         except (ValueError, ImproperlyConfigured) as error:
             raise IndexUnreachable(f"{self.name} is not a valid index URL") from error
 
@@ -114,8 +143,10 @@ class Node:
         if isinstance(error, ConnectionTimeout):
             return IndexUnreachable(f"the index has not answered for {self._timeout:g} s: {self.name}")
         if isinstance(error, NoConnection):
-            return IndexUnreachable(f"the index cannot be reached: {self.name}")
+            return IndexUnreachable(f"the index cannot be reached: {self.name}{_tls_reason(error)}")
         reason = _reason(error)
+        if error.status_code in LOGIN:
+            return IndexUnreachable(f"{self.name} refuses this login ({LOGIN[error.status_code]}): {reason}")
         if error.error == CLOSED:
             return IndexUnreachable(f"the index is closed: {self.name}: {reason}")
         if error.status_code == 404 and not isinstance(error.info, dict):
@@ -189,6 +220,13 @@ class Node:
                 kind = IndexMissing if status == 404 else IndexUnreachable
                 raise kind(f"the index cannot be written: {self.name}: {item['error']['reason']}"[:REASON])
         return again
+
+
+def _tls_reason(error: TransportError) -> str:
+    """Return why a connection by TLS failed, and the setting to look at; empty for any other failure."""
+    text = str(error)
+    found = [meaning for sign, meaning in TLS if sign in text]
+    return f": {found[0]}" if found else ""
 
 
 def _reason(error: TransportError) -> str:

@@ -43,12 +43,12 @@ def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, co
 def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> ReplayProgress:
     """Make the index of a Broker that serves anew."""
     from streams.operations import rebuild as rebuilding
-    from streams.operations.indexes import alias
+    from streams.operations.indexes import alias, server
     from streams.store.data_folder import index_folder
 
     if found.index.url:
         with reading(found, selection.topic) as log:
-            where = found.index.url, alias(found, broker), stamp()
+            where = server(found), alias(found, broker), stamp()
             return rebuilding.on_server(log, selection, *where, watch, found.search.languages)
     path = index_folder(found.data, broker)
     with alone(found, selection.topic) as log, ExitStack() as held:

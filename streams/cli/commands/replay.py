@@ -107,13 +107,13 @@ def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) 
     """Apply a part to the index that serves. Raises Failure if there is none."""
     from sinks.index.errors import IndexMissing
     from streams.operations import replay as replaying
-    from streams.operations.indexes import alias
+    from streams.operations.indexes import alias, server
     from streams.store.data_folder import index_folder
 
     try:
         if found.index.url:
             with reading(found, selection.topic) as log:
-                return replaying.on_server(log, selection, found.index.url, alias(found, broker), watch)
+                return replaying.on_server(log, selection, server(found), alias(found, broker), watch)
         with alone(found, selection.topic) as log:
             return replaying.in_folder(log, selection, index_folder(found.data, broker), watch)
     except IndexMissing as error:
@@ -146,12 +146,14 @@ def _to_server(found: Settings, broker: str, selection: Selection, target: Serve
     from sinks.index.opensearch.aliases import claim
     from sinks.index.opensearch.node import Node
     from streams.operations import rebuild
+    from streams.operations.indexes import server
 
     alias = f"{target.name}-{broker}"
     with reading(found, selection.topic) as log:
-        with closing(Node(target.url)) as node:
+        address = server(found, target.url)
+        with closing(Node(address)) as node:
             claim(node, alias)
-        return rebuild.on_server(log, selection, target.url, alias, stamp(), watch, found.search.languages)
+        return rebuild.on_server(log, selection, address, alias, stamp(), watch, found.search.languages)
 
 
 def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> ReplayProgress:

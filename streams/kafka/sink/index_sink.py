@@ -384,6 +384,6 @@ def fill_index(cluster: Cluster, broker: str, index: BrokerIndex, stop: threadin
         index.close()
 
 
-def sink_options(url: str) -> dict[str, Any]:
-    """Return IndexSink options: for the server at `url`, or for an index in a folder if `url` is empty."""
-    return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}
+def sink_options(remote: bool) -> dict[str, Any]:
+    """Return IndexSink options: for a server if the index is `remote`, else for an index in a folder."""
+    return {"requests": REQUESTS} if remote else {"requests": 1, "whole": True}

@@ -36,7 +36,7 @@ def run_sink(context: Context) -> None:
             context.cluster,
             broker,
             index,
-            **sink_options(settings.index_url),
+            **sink_options(bool(settings.index_url)),
             session=settings.session,
             instance=settings.instance,
             note=note,

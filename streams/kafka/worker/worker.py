@@ -20,6 +20,7 @@ import msgspec
 from processors.essence.stage import EssenceSettings
 from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.wire import Wire
+from sinks.index.opensearch.server import Server
 from streams.edges.extensions import Extensions
 from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
@@ -49,7 +50,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     security: Security = Security()
     further: tuple[tuple[str, str], ...] = ()
     """Further settings of librdkafka, as in `kafka.client`."""
-    index_url: str = ""
+    index_url: str | Server = ""
     index_name: str = "harvest"
     """Location of the index, as in the settings `index.url` and `index.name`."""
     index_timeout: float = 10.0

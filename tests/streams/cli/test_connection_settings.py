@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sinks.index.opensearch.server import Server
 from streams.cli.app import app
 from streams.config.settings import Settings, SettingsError, known, load, table
-from tests.streams.kafka.certificates import Authority
+from streams.operations.indexes import server
+from tests.servers.certificates import Authority
 
 SECRET = "correct-horse"
 LOGIN = {"PROTOCOL": "SASL_SSL", "USER": "harvest", "PASSWORD": SECRET}
@@ -201,3 +203,49 @@ def test_wrong_security_ends_a_command_with_code_2(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HARVEST_KAFKA_CLIENT", "no.such=1")
     done = CliRunner().invoke(app, ["topics", "apply"])
     assert (done.exit_code, done.stderr) == (2, 'harvest: kafka.client: No such configuration property: "no.such"\n')
+
+
+INDEX = {"URL": "https://search:9200", "USER": "harvest", "PASSWORD": SECRET}
+
+
+def index(told: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables of the section of the index."""
+    return {f"HARVEST_INDEX_{name}": value for name, value in told.items()}
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ({"URL": "https://search:9200", "USER": "u"}, "index.password: missing; needed for index.user"),
+        ({"URL": "https://search:9200", "PASSWORD": SECRET}, "HARVEST_INDEX_PASSWORD: has no effect without index.user"),
+        (INDEX | {"URL": f"https://u:{SECRET}@search:9200"}, "HARVEST_INDEX_USER: given twice, also in index.url"),
+        (INDEX | {"URL": f"ftp://{SECRET}"}, "HARVEST_INDEX_URL: string should match"),
+        ({"URL": "http://search:9200", "CA": "ca.pem"}, "HARVEST_INDEX_CA: has no effect without index.url with https"),
+        (INDEX | {"CERTIFICATE": "it.pem"}, "index.key: missing"),
+        (INDEX | {"KEY_PASSWORD": SECRET}, "HARVEST_INDEX_KEY_PASSWORD: has no effect without a certificate"),
+        (INDEX | {"CA": "/absent/ca.pem"}, "HARVEST_INDEX_CA: /absent/ca.pem: No such file"),
+        ({"PASSWORD_FILE": "/absent/password"}, "HARVEST_INDEX_PASSWORD_FILE: /absent/password: No such file"),
+    ],
+)
+def test_login_at_the_index_is_whole_or_an_error(told: Mapping[str, str], line: str) -> None:
+    """What is missing, given twice or has no effect is one line that begins with its setting."""
+    assert error_of(index(told)).startswith(line)
+
+
+def test_index_is_asked_with_login_and_certificates(tmp_path: Path) -> None:
+    """The server of the settings has all that a connection takes; another one has its URL alone."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.sign("client", password=b"for-the-key")
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    files = {"PASSWORD_FILE": "password", "CA": "ca.pem", "CERTIFICATE": certificate.name, "KEY": key.name}
+    told = {"URL": "https://search:9200", "USER": "harvest", "KEY_PASSWORD": "for-the-key", "CHECK_HOSTNAME": "false"}
+    found = load({}, None, index(told | {name: str(tmp_path / file) for name, file in files.items()}))
+    made = server(found)
+    assert isinstance(made, Server)
+    assert (made.url, made.user, made.password, made.key_password) == (told["URL"], "harvest", SECRET, "for-the-key")
+    assert (made.ca, made.certificate, made.key) == (str(authority.path), str(certificate), str(key))
+    assert made.check_hostname is False
+    assert server(found, "https://search:9200/") == made
+    assert server(found, "https://other:9200") == "https://other:9200"
+    assert SECRET not in repr(made) + repr(found.index) + f"{made}"
+    assert server(load({}, None, {})) == ""

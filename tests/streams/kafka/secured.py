@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 from streams.kafka.client.acls import rights
 from streams.topology.flow import TopologySettings, topology
 from tests.servers import kafka
-from tests.streams.kafka.certificates import Authority
+from tests.servers.certificates import Authority
 
 USER = "harvest"
 PASSWORD = "correct-horse-7"

@@ -110,7 +110,7 @@ class World:
     def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> AbstractContextManager[None]:
         """Run a member of the group in a thread; an error that ends it early is raised."""
         # A given index is one in a folder.
-        how = sink_options("" if index else self.url)
+        how = sink_options(not index)
         how |= {"plain": wire(self.cluster, topology(TopologySettings()).topics).plain}
         more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: fill_index(self.cluster, "main", index or self.open(), stop, **more), self.errors)

@@ -35,8 +35,8 @@ from streams.kafka.decide.apps import application
 from streams.kafka.decide.credentials import credentials
 from streams.kafka.decide.recovering import Filling
 from streams.sandbox.seal import die_with
+from tests.servers.certificates import Authority
 from tests.streams.kafka import secured
-from tests.streams.kafka.certificates import Authority
 from tests.streams.kafka.secured import FREE, PASSWORD, PREFIX, USER, Secured
 
 pytestmark = [pytest.mark.slow(60), pytest.mark.servers]

@@ -23,7 +23,7 @@ from streams.kafka.client.security import Security
 from streams.kafka.decide.credentials import TokenError, TokenProvider, credentials, equal_settings
 from streams.kafka.worker.worker import WorkerSettings
 from streams.topology.flow import TopologySettings, topology
-from tests.streams.kafka.certificates import Authority
+from tests.servers.certificates import Authority
 
 SECRET = "correct-horse"
 LOGIN: dict[str, Any] = {"user": "harvest", "password": SECRET}
