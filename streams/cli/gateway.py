@@ -21,7 +21,7 @@ def gateway_options(found: Settings) -> GatewayOptions:
     """Return the options of the gateway. Raises Failure for those that it cannot be served with."""
     given = found.serve
     host = given.host.removeprefix("[").removesuffix("]")
-    if not (is_loopback(host) or given.token or given.public):
+    if not (is_loopback(host) or given.token.get_secret_value() or given.public):
         raise Failure(
             f"serve.host: {printable(given.host)} can be reached from other machines: set serve.token (HARVEST_SERVE_TOKEN), or"
             " serve.public = true to let everybody read",
@@ -32,8 +32,9 @@ def gateway_options(found: Settings) -> GatewayOptions:
     if given.templates and (problems := template_problems(Path(given.templates))):
         raise Failure(f"serve.templates: {printable(problems[0])}", USAGE)
     # On Kafka, the files are on the machines of the fetch stage.
-    changed = {"host": host, "objects": given.objects and not found.kafka.brokers}
-    values = given.model_dump(exclude={"public", "templates"}) | changed
+    token = given.token.get_secret_value()
+    changed = {"host": host, "token": token, "objects": given.objects and not found.kafka.brokers}
+    values = given.model_dump(exclude={"public", "templates", "token_file"}) | changed
     templates = Path(given.templates).absolute() if given.templates else None
     return GatewayOptions(**values, templates=templates)
 

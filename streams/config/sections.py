@@ -309,15 +309,17 @@ class Worker(Section):
     """Name of this worker over restarts: its partitions stay reserved until `session` is over (static membership)."""
 
 
-class Serve(Section):
+class Serve(Connection):
     """The search page and the API of `harvest serve`."""
 
     host: str = Field(default="127.0.0.1", min_length=1, max_length=255)
     """Address to listen on; beyond the loopback `token` or `public` is needed."""
     port: int = Field(default=8380, ge=0, le=65_535)
     """Port to listen on; 0: the system chooses one."""
-    token: str = Field(default="", max_length=1_000, repr=False)
-    """Secret of at least 16 characters that every client has to present; empty: none. Best set in the environment."""
+    token_file: str = ""
+    """File with the token."""
+    token: SecretStr = secret()
+    """Secret of at least 16 characters that every client has to present; empty: none. Better as a file, or in the environment."""
     public: bool = False
     """Whether anybody who reaches the address may search and read without a token."""
     hosts: tuple[str, ...] = ()
@@ -343,8 +345,8 @@ class Serve(Section):
 
     @field_validator("token")
     @classmethod
-    def _long_enough(cls, value: str) -> str:
-        if value and not re.fullmatch(r"[!-~]{16,}", value):
+    def _long_enough(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value() and not re.fullmatch(r"[!-~]{16,}", value.get_secret_value()):
             raise ValueError("a token has at least 16 characters, all of them ASCII and none a space")
         return value
 

@@ -190,5 +190,5 @@ def test_opensearch_is_asked_with_the_time_out_of_the_gateway(monkeypatch: pytes
     monkeypatch.setattr("sinks.index.opensearch.index.OpenSearchIndex", IndexSpy)
     found = load({"index.url": "http://search.example:9200", "serve.timeout": 1.5, "search.checked": 77}, None, {})
     index_opener(found, "main")()
-    assert (made[0]["url"], made[0]["alias"], made[0]["timeout"]) == ("http://search.example:9200", "harvest-main", 1.5)
+    assert (str(made[0]["url"]), made[0]["alias"], made[0]["timeout"]) == ("http://search.example:9200", "harvest-main", 1.5)
     assert (made[0]["writable"], made[0]["options"].checked) == (False, 77)

@@ -145,10 +145,19 @@ def test_sections_have_the_fields_of_their_values(section: Any, value: Any, left
 
 
 def test_gateway_options_have_the_defaults_of_their_section() -> None:
-    """Without settings the gateway has its own defaults; each option but the languages is a setting."""
+    """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
-    assert set(sections.Serve.model_fields) - {"public"} == set(GatewayOptions._fields) - {"languages"}
+    assert set(sections.Serve.model_fields) - {"public", "token_file"} == set(GatewayOptions._fields)
+
+
+def test_token_comes_from_a_file(tmp_path: Path) -> None:
+    """A token that is mounted as a file is used like any other."""
+    path = tmp_path / "token"
+    path.write_text("a-secret-of-many-letters\n")
+    found = load(None, None, {"HARVEST_SERVE_TOKEN_FILE": str(path)})
+    assert gateway_options(found).token == "a-secret-of-many-letters"
+    assert "many-letters" not in repr(found)
 
 
 @pytest.mark.parametrize(
