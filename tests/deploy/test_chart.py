@@ -18,7 +18,7 @@ from streams.topology.flow import Stage, TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
-from tests.deploy.manifests import LEAST, VALUES, Manifest, environment, of, pods, stages_of
+from tests.deploy.manifests import GATEWAY, LEAST, VALUES, Manifest, environment, of, pods, stages_of
 
 SCALED: Mapping[str, Any] = {"autoscaling": {"enabled": True}}
 
@@ -170,6 +170,22 @@ def test_variables_of_pods_are_valid_settings(rendered: dict[str, list[Manifest]
             if container.get("args", [""])[0] == "worker":
                 assert found.worker.host == "0.0.0.0"
                 assert [port["containerPort"] for port in container["ports"]] == [found.worker.port]
+
+
+def test_security_of_kafka_is_mounted_from_secrets(helm: Helm, kubernetes: Callable[[Manifest], list[str]]) -> None:
+    """Every container that runs a command of Harvest gets login and certificates as files from secrets, none in its environment."""
+    secrets = {"passwordSecret": "user", "caSecret": "cluster-ca", "certificateSecret": "user"}
+    manifests = helm.template(GATEWAY | {"kafka": {"security": {"protocol": "SASL_SSL", "user": "harvest", **secrets}}})
+    assert not [fault for manifest in manifests for fault in kubernetes(manifest)]
+    files, where = {"PASSWORD_FILE", "CA", "CERTIFICATE", "KEY"}, "/etc/harvest/kafka"
+    for pod, spec in pods(manifests):
+        (volume,) = (one for one in spec["volumes"] if one["name"] == "kafka")
+        paths = {f"{where}/{item['path']}" for source in volume["projected"]["sources"] for item in source["secret"]["items"]}
+        for container in (one for one in spec["containers"] if one.get("env")):
+            told = {name.removeprefix("HARVEST_KAFKA_SECURITY_"): value for name, value in environment(container).items()}
+            assert {told[name] for name in files} == paths, pod
+            assert (told["PROTOCOL"], told["MECHANISM"], told["USER"]) == ("SASL_SSL", "SCRAM-SHA-512", "harvest")
+            assert {"name": "kafka", "mountPath": where, "readOnly": True} in container["volumeMounts"]
 
 
 def test_chart_values_become_worker_settings(full: list[Manifest], settings_of: Any) -> None:

@@ -54,6 +54,33 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
+{{/* The mount of the secrets of Kafka, and their volume; nothing where there are none. */}}
+{{- define "harvest.kafka.mount" -}}
+{{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
+- {name: kafka, mountPath: /etc/harvest/kafka, readOnly: true}
+{{- end }}{{- end }}
+{{- end }}
+
+{{- define "harvest.kafka.volume" -}}
+{{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
+- name: kafka
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- with .passwordSecret }}
+      - secret: {name: {{ . }}, items: [{key: {{ $.Values.kafka.security.passwordKey }}, path: password}]}
+      {{- end }}
+      {{- with .caSecret }}
+      - secret: {name: {{ . }}, items: [{key: {{ $.Values.kafka.security.caKey }}, path: ca.pem}]}
+      {{- end }}
+      {{- if .certificateSecret }}
+      - secret:
+          name: {{ .certificateSecret }}
+          items: [{key: {{ .certificateKey }}, path: certificate.pem}, {key: {{ .privateKey }}, path: key.pem}]
+      {{- end }}
+{{- end }}{{- end }}
+{{- end }}
+
 {{/* The settings of a stage or of `gateway`, as the environment has them; `stage` is empty for the commands that are neither. */}}
 {{- define "harvest.env" -}}
 {{- $v := .root.Values -}}
@@ -70,6 +97,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "HARVEST_LOG_FORMAT" $v.log.format
   "HARVEST_LOG_TRACE" $v.log.trace
 -}}
+{{- with $v.kafka.security -}}
+{{- if ne .protocol "PLAINTEXT" -}}{{- $_ := set $env "HARVEST_KAFKA_SECURITY_PROTOCOL" .protocol -}}{{- end -}}
+{{- if .user -}}
+{{- $_ := set $env "HARVEST_KAFKA_SECURITY_MECHANISM" .mechanism -}}
+{{- $_ := set $env "HARVEST_KAFKA_SECURITY_USER" .user -}}
+{{- end -}}
+{{- if .passwordSecret -}}{{- $_ := set $env "HARVEST_KAFKA_SECURITY_PASSWORD_FILE" "/etc/harvest/kafka/password" -}}{{- end -}}
+{{- if .caSecret -}}{{- $_ := set $env "HARVEST_KAFKA_SECURITY_CA" "/etc/harvest/kafka/ca.pem" -}}{{- end -}}
+{{- if .certificateSecret -}}
+{{- $_ := set $env "HARVEST_KAFKA_SECURITY_CERTIFICATE" "/etc/harvest/kafka/certificate.pem" -}}
+{{- $_ := set $env "HARVEST_KAFKA_SECURITY_KEY" "/etc/harvest/kafka/key.pem" -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $broker := $v.brokers -}}
 {{- $variable := printf "HARVEST_BROKERS_%s" ($name | replace "-" "_" | upper) -}}
 {{- if $broker.query -}}{{- $_ := set $env (printf "%s_QUERY" $variable) $broker.query -}}{{- end -}}

@@ -51,9 +51,22 @@ def ordered_producer(client: Mapping[str, Any]) -> Producer:
     return Producer({**ORDERED, **BUFFERED, **PARTITIONER, **client})
 
 
+class _Useful(logging.Filter):
+    """Drops warnings of librdkafka that a setting of `kafka.client` is one for another kind of client: all kinds get them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is to be logged."""
+        return not ("CONFWARN" in record.getMessage() and "will be ignored by this" in record.getMessage())
+
+
+_USEFUL = _Useful()
+
+
 def worker_client(cluster: Cluster) -> dict[str, Any]:
     """Return the connection settings of a worker's client, which logs to the worker's log."""
-    return {**cluster.connection(), "logger": logging.getLogger("harvest.kafka")}
+    logger = logging.getLogger("harvest.kafka")
+    logger.addFilter(_USEFUL)  # once, however often it is added
+    return {**cluster.connection(), "logger": logger}
 
 
 def connected(producer: Producer) -> Producer:

@@ -59,20 +59,20 @@ class Contact:
             except KafkaException:
                 # Has the client call the callback for each error until now.
                 self.client.poll(0)
-                if advice := self._advice():
+                if advice := self._advice(probe=pause == FIRST):
                     raise ClusterError(f"{self._cluster.brokers}: {advice}") from None
                 if time.monotonic() >= until:
                     self._refuse_silence()
                     raise
             pause *= 2
 
-    def _advice(self) -> str:
-        """Return what the settings have to do with the silence; "": nothing is known."""
+    def _advice(self, *, probe: bool) -> str:
+        """Return what the settings have to do with the silence; "": nothing is known. `probe`: also try whether TLS is answered."""
         security, first = self._cluster.security, self._cluster.brokers.partition(",")[0]
         advice = security.advice(tuple(self._heard))
         if advice.startswith("kafka.security.ca") and (why := handshake_error(first, security.tls_context())):
             return f"kafka.brokers, kafka.security.check_hostname: {why}" if "mismatch" in why else f"{advice}: {why}"
-        if not advice and not security.encrypted and speaks_tls(first):
+        if probe and not advice and not security.encrypted and speaks_tls(first):
             return f"kafka.security.protocol: the broker's listener speaks TLS, {security.protocol} does not"
         return advice
 

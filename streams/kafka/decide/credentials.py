@@ -40,8 +40,11 @@ EQUAL: Mapping[str, str] = {
 """Settings of librdkafka with a number that Faust's client has too, under its own name."""
 
 
-class TokenError(Exception):
-    """The server of tokens gives none; the text is one line without secrets."""
+class TokenError(ConnectionError):
+    """The server of tokens gives none; the text is one line without secrets.
+
+    An OSError, which aiokafka takes for a broker that cannot be reached: it logs the text and tries again. It would end at others.
+    """
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has no types

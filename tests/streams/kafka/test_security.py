@@ -17,8 +17,10 @@ from faust.auth import OAuthCredentials
 from streams.config.settings import load
 from streams.kafka.client.acls import rights_of_stages
 from streams.kafka.client.brokers import written_topics
-from streams.kafka.client.cluster import Cluster, sentence
+from streams.kafka.client.cluster import Cluster, ClusterError, sentence
+from streams.kafka.client.producer import ordered_producer, worker_client
 from streams.kafka.client.reach import ClientSettingsError, Contact
+from streams.kafka.client.registry import Registry
 from streams.kafka.client.security import Security
 from streams.kafka.decide.credentials import TokenError, TokenProvider, credentials, equal_settings
 from streams.kafka.worker.worker import WorkerSettings
@@ -225,6 +227,31 @@ def test_registry_client_gets_login_and_ca() -> None:
     found = {"url": "https://r", "basic.auth.user.info": "me:a:b", "ssl.ca.location": "ca"}
     assert security.registry("https://r") == found
     assert Security().registry("http://r") == {"url": "http://r"}
+
+
+def test_token_error_is_a_lost_connection_for_the_client() -> None:
+    """Aiokafka retries after errors of the operating system; any other error of a token would end the worker."""
+    assert issubclass(TokenError, OSError)
+
+
+def test_settings_of_other_kinds_of_clients_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """A further setting for consumers may be given to a producer, which logs nothing of it."""
+    producer = ordered_producer(worker_client(Cluster("127.0.0.1:1", further=(("fetch.min.bytes", "7"), ("linger.ms", "3")))))
+    while not any("Connect" in line for line in caplog.messages):
+        producer.poll(0.1)
+    assert not [line for line in caplog.messages if "CONFWARN" in line]
+
+
+def test_login_of_the_registry_is_in_no_error(tmp_path: Path) -> None:
+    """A registry that cannot be reached is a line without its login."""
+    files = {"registry_ca": str(Authority(tmp_path).path)}
+    security = Security(registry_user="me", registry_password=SECRET, **files)  # type: ignore[arg-type] # texts only
+    cluster = Cluster("a:1", registry="https://127.0.0.1:1", security=security)
+    registry = Registry(cluster, topology(TopologySettings()).topics)
+    registry._client._rest_client.max_retries = 0
+    with pytest.raises(ClusterError, match=r"^https://127\.0\.0\.1:1: the Schema Registry: ") as error:
+        registry.known("crawl")
+    assert SECRET not in "".join(traceback.format_exception(error.value))
 
 
 def test_no_secret_in_representation(tmp_path: Path) -> None:
