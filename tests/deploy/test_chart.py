@@ -188,6 +188,26 @@ def test_security_of_kafka_is_mounted_from_secrets(helm: Helm, kubernetes: Calla
             assert {"name": "kafka", "mountPath": where, "readOnly": True} in container["volumeMounts"]
 
 
+def test_login_of_opensearch_is_mounted_from_secrets(helm: Helm, kubernetes: Callable[[Manifest], list[str]]) -> None:
+    """Those that ask OpenSearch get its user, and password and CA as files of secrets; other stages get no login."""
+    secrets = {"passwordSecret": "login", "caSecret": "authority"}
+    manifests = helm.template(GATEWAY | {"index": {"url": "https://search:9200", "user": "harvest", **secrets}})
+    assert not [fault for manifest in manifests for fault in kubernetes(manifest)]
+    asking = 0
+    for pod, spec in pods(manifests):
+        for container in (one for one in spec["containers"] if one.get("env")):
+            told = environment(container)
+            if "HARVEST_INDEX_USER" in told:
+                asking += 1
+                (volume,) = (one for one in spec["volumes"] if one["name"] == "index")
+                items = [item["path"] for source in volume["projected"]["sources"] for item in source["secret"]["items"]]
+                assert [f"/etc/harvest/index/{path}" for path in items] == [
+                    *(told["HARVEST_INDEX_PASSWORD_FILE"], told["HARVEST_INDEX_CA"])
+                ], pod
+                assert {"name": "index", "mountPath": "/etc/harvest/index", "readOnly": True} in container["volumeMounts"]
+    assert asking >= 2
+
+
 def test_chart_values_become_worker_settings(full: list[Manifest], settings_of: Any) -> None:
     """Chart values reach the worker's settings; `settings` overrides all others; a URL with a password comes from its secret."""
     (container,) = of(full, "Deployment")["essence"]["spec"]["template"]["spec"]["containers"]

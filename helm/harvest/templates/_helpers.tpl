@@ -54,14 +54,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The mount of the secrets of Kafka, and their volume; nothing where there are none. */}}
-{{- define "harvest.kafka.mount" -}}
+{{/* The mounts of the secrets of Kafka and of OpenSearch, and their volumes; nothing where there are none. */}}
+{{- define "harvest.secrets.mount" -}}
 {{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
 - {name: kafka, mountPath: /etc/harvest/kafka, readOnly: true}
 {{- end }}{{- end }}
+{{- with .Values.index }}{{- if or .passwordSecret .caSecret }}
+- {name: index, mountPath: /etc/harvest/index, readOnly: true}
+{{- end }}{{- end }}
 {{- end }}
 
-{{- define "harvest.kafka.volume" -}}
+{{- define "harvest.secrets.volume" -}}
 {{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
 - name: kafka
   projected:
@@ -77,6 +80,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       - secret:
           name: {{ .certificateSecret }}
           items: [{key: {{ .certificateKey }}, path: certificate.pem}, {key: {{ .privateKey }}, path: key.pem}]
+      {{- end }}
+{{- end }}{{- end }}
+{{- with .Values.index }}{{- if or .passwordSecret .caSecret }}
+- name: index
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- with .passwordSecret }}
+      - secret: {name: {{ . }}, items: [{key: {{ $.Values.index.passwordKey }}, path: password}]}
+      {{- end }}
+      {{- with .caSecret }}
+      - secret: {name: {{ . }}, items: [{key: {{ $.Values.index.caKey }}, path: ca.pem}]}
       {{- end }}
 {{- end }}{{- end }}
 {{- end }}
@@ -120,6 +135,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath "HARVEST_SERVE_PROXIES" (join "," $v.gateway.proxies)) -}}
 {{- else if .stage -}}
 {{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
+{{- end -}}
+{{- if has .stage (list "index" "gateway" "") -}}
+{{- with $v.index -}}
+{{- if .user -}}{{- $_ := set $env "HARVEST_INDEX_USER" .user -}}{{- end -}}
+{{- if .passwordSecret -}}{{- $_ := set $env "HARVEST_INDEX_PASSWORD_FILE" "/etc/harvest/index/password" -}}{{- end -}}
+{{- if .caSecret -}}{{- $_ := set $env "HARVEST_INDEX_CA" "/etc/harvest/index/ca.pem" -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if eq .stage "fetch" -}}{{- $env = merge $env (dict "HARVEST_FETCH_SPOOL" "/var/lib/harvest") -}}{{- end -}}
 {{- if eq .stage "essence" -}}{{- $env = merge $env (dict "HARVEST_CHILDREN" $v.stages.essence.children) -}}{{- end -}}
