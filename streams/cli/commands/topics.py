@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, counted, note, put, settings
+from streams.cli.common import Config, Data, Failure, Json, counted, note, printable, put, settings
 
 if TYPE_CHECKING:
     from streams.logs import Lag
@@ -99,6 +99,30 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
                 put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
     if found.kafka.brokers:
         _miss(name for name in dict.fromkeys(topic for _, topic in stage_inputs(drawn)) if name not in there)
+
+
+@app.command()
+def members(json: Json = False, config: Config = None) -> None:
+    """Show the workers of each stage on Kafka, with their partitions and the records that these still have for them."""
+    found = settings(config)
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): without it there are no workers", 2)
+    from schemas.jsonform import line
+    from streams.config.topology import topology_of
+    from streams.kafka.client.admin import Admin
+    from streams.kafka.client.cluster import Cluster
+
+    cluster, drawn = Cluster.of(found.kafka), topology_of(found)
+    idle = dict.fromkeys(cluster.group(stage.name) for stage in drawn.stages)
+    for one in Admin(cluster).members(drawn):
+        idle.pop(one.group, None)
+        if json:
+            put(line(one._asdict()))
+        else:
+            here = counted(len(one.partitions), "partition")
+            put(f"{one.group:<18} {printable(one.name):<30} {printable(one.host):<16} {here:>14}  {one.lag:>12,} to read")
+    if idle:
+        note(f"without a worker: {', '.join(idle)}")
 
 
 def _miss(names: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
+    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -66,6 +67,19 @@ class TopicPlan(NamedTuple):
     partitions: int
     replication: int
     settings: Mapping[str, str]
+
+
+class Member(NamedTuple):
+    """A worker in the group of a stage."""
+
+    group: str
+    name: str
+    """Its client id: `worker.instance`, or machine and process."""
+    host: str
+    partitions: tuple[int, ...]
+    """The partitions that it has, of each topic that the stage reads."""
+    lag: int
+    """Records in them that it has not read."""
 
 
 class TopicState(NamedTuple):
@@ -238,6 +252,22 @@ class Admin:
             for place in places:
                 done = max(committed[place], starts[place])
                 yield Lag(group, topics[place[0]], place[1], done, ends[place], ends[place] - done)
+
+    def members(self, topology: Topology) -> Iterator[Member]:
+        """Yield the members of the groups of all stages, in order of stage and name; a stage without any yields none."""
+        lags: dict[str, dict[tuple[str, int], int]] = {}
+        for one in self.lags(topology):
+            lags.setdefault(one.group, {})[self._cluster.topic(one.topic), one.partition] = one.lag
+        # A new client each time: one whose broker restarted twice gets no more answers about groups.
+        client = AdminClient(self._cluster.client())
+        with cluster_errors(self._cluster):
+            asked = client.describe_consumer_groups(list(lags), request_timeout=TIMEOUT) if lags else {}
+            found = {group: answer.result(2 * TIMEOUT).members or [] for group, answer in asked.items()}
+        for group, known in lags.items():
+            for member in sorted(found[group], key=lambda each: (each.client_id, each.member_id)):
+                places = member.assignment.topic_partitions if member.assignment else []
+                lag = sum(known.get((at.topic, at.partition), 0) for at in places)
+                yield Member(group, member.client_id, member.host.lstrip("/"), tuple(sorted({at.partition for at in places})), lag)
 
 
 def difference(wanted: TopicPlan, now: TopicState) -> dict[str, str]:

@@ -9,6 +9,9 @@ Laws:
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,6 +96,15 @@ class Cluster(NamedTuple):
     def connection(self) -> dict[str, Any]:
         """Return the settings of the connection alone; they contain secrets."""
         return {"bootstrap.servers": self.brokers, "client.id": "harvest", **dict(self.further), **self.security.confluent()}
+
+    def named(self, instance: str = "") -> dict[str, str]:
+        """Return the client id of a worker, by which `harvest topics members` names it; nothing if `kafka.client` has one."""
+        return {} if "client.id" in dict(self.further) else {"client.id": member_name(instance)}
+
+
+def member_name(instance: str = "") -> str:
+    """Return the name of this worker: its instance, or else the machine and the process."""
+    return instance or re.sub(r"[^A-Za-z0-9._-]", "-", f"{socket.gethostname()}-{os.getpid()}")
 
 
 REFUSED = frozenset(

@@ -55,6 +55,7 @@ def run_agent(context: Context) -> None:
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
+    name = context.cluster.named(settings.instance).get("client.id")
     with claim_folder(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
@@ -65,6 +66,7 @@ def run_agent(context: Context) -> None:
             broker_session_timeout=settings.session,
             broker_heartbeat_interval=heartbeat(settings.session),
             consumer_group_instance_id=settings.instance or None,
+            **({"broker_client_id": name} if name else {}),
         )
         telling = context.telling
         # Ends the process before anything of the batch can be committed.

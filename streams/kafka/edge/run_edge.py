@@ -76,6 +76,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
         **membership(settings.session, settings.instance),
         "queued.max.messages.kbytes": 32 << 10,
         **worker_client(context.cluster),
+        **context.cluster.named(settings.instance),
     }
     topic = settings.prefix + edge.topic
     outbox = Outbox(context.cluster, {}, context.wire)

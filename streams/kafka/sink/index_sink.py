@@ -100,7 +100,7 @@ class IndexSink:
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
         # Pause of the client once its queue is full; the default is a second.
         settings |= {"fetch__queue__backoff__ms": 10}
-        client = cluster.client(group__id=group, **settings) | membership(session, instance)
+        client = cluster.client(group__id=group, **settings) | membership(session, instance) | cluster.named(instance)
         self._consumer = Consumer(client | {"on_commit": self._heard})
 
     def run(self, stop: Callable[[], bool]) -> None:

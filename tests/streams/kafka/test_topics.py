@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -13,7 +15,7 @@ from schemas.records import Removed
 from streams.cli.app import app
 from streams.kafka.client.admin import LATEST, Admin, plan_topics
 from streams.kafka.client.brokers import retry_coordinator
-from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.client.cluster import Cluster, ClusterError, member_name, membership
 from streams.kafka.client.log import KafkaLog
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT, Topics
@@ -116,6 +118,31 @@ def test_list_prints_offsets_and_lag_prints_uncommitted(harvest: Run, cluster: C
     consumer.close()
     assert behind() == 1
     assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
+
+
+def test_members_are_named_with_partitions_and_lag(harvest: Run, cluster: Cluster) -> None:
+    """`members` names each worker by its instance or by machine and process, and the stages that have none."""
+    harvest("topics", "apply")
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
+        log.append("made", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
+    assert "without a worker: " in harvest("topics", "members").stderr
+    group = cluster.group("catalog")
+    settings = cluster.client(group__id=group) | membership(6.0) | cluster.named("worker-7")
+    consumer = Consumer(settings)
+    consumer.subscribe([cluster.topic("made")])
+    try:
+        until = time.monotonic() + 60
+        while len(consumer.assignment()) < 2:
+            consumer.poll(0.1)
+            assert time.monotonic() < until
+        (line,) = map(json.loads, harvest("topics", "members", "--json").stdout.splitlines())
+        shown = harvest("topics", "members")
+    finally:
+        consumer.close()
+    assert (line["group"], line["name"], line["partitions"], line["lag"]) == (group, "worker-7", [0, 1], 2)
+    assert shown.stdout.split() == [group, "worker-7", line["host"], "2", "partitions", "2", "to", "read"]
+    assert group not in shown.stderr
+    assert member_name().endswith(f"-{os.getpid()}")
 
 
 def test_offsets_of_new_topic_are_awaited(cluster: Cluster, topics: Topics) -> None:
