@@ -6,6 +6,7 @@ import re
 import warnings
 from ipaddress import ip_network
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -244,7 +245,7 @@ class Index(Connection):
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         """Check what belongs together, then the files."""
-        encrypted = self.url.startswith("https:")
+        encrypted = urlsplit(self.url).scheme == "https"
         if "@" in self.url and self.user:
             raise mistake("given twice, also in index.url", "user")
         self._group("index.user", bool(self.user), "user", "password")
