@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from processors.query import QueryError
 from schemas.ports import BrokerIndex
 from sinks.gateway.ports import OpenIndex
 from sinks.index.errors import IndexDamaged, IndexMissing
@@ -43,10 +42,7 @@ class IndexPool:
         index = self.take()
         try:
             answer = ask(index)
-        except (IndexDamaged, OSError) as error:
-            if isinstance(error, QueryError):
-                self.give_back(index)
-                raise
+        except (IndexDamaged, OSError):
             # What failed for one may be gone for all.
             index.close()
             self.close()
