@@ -58,11 +58,11 @@ def tls_proxy(proxy: TlsProxy, certificate: tuple[Path, Path], clients: Path | N
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
         ports.append(runner.addresses[0][1])
-        started.set()
         return runner
 
     def run() -> None:
         runner = loop.run_until_complete(begin())
+        loop.call_soon(started.set)  # a stop before that would be lost
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
 

@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from opensearchpy import OpenSearch, Urllib3HttpConnection
+from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as NoConnection
 from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, SerializationError, TransportError
 
 from sinks.index.errors import IndexMissing, IndexUnreachable, QueryRefused
+from sinks.index.opensearch.connection import BoundedConnection, UncheckedName
 from sinks.index.opensearch.server import Server, server_of
 
 TIMEOUT = 60.0
@@ -82,14 +83,6 @@ class Answer(dict[str, Any]):
         raise IndexUnreachable(f"the server's answer is not from OpenSearch: {self.name}")
 
 
-class UncheckedName(Urllib3HttpConnection):
-    """Connection that accepts a certificate for another name; the client has no such option beside a context of TLS."""
-
-    def _create_urllib3_pool(self) -> None:
-        super()._create_urllib3_pool()
-        self.pool.assert_hostname = False
-
-
 class Node:
     """Client of a server or cluster behind one URL (http://user:password@host:port); usable from any thread."""
 
@@ -106,7 +99,7 @@ class Node:
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         try:
             self.name = server.name
-            options = server.options() | ({} if server.check_hostname else {"connection_class": UncheckedName})
+            options = {"connection_class": BoundedConnection if server.check_hostname else UncheckedName, **server.options()}
             self._client = OpenSearch(server.url, timeout=timeout, max_retries=0, pool_maxsize=CONNECTIONS, **options)
         except OSError as error:
             raise IndexUnreachable(f"the certificates for {self.name} cannot be used: {error.strerror or error}") from error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
@@ -165,3 +166,34 @@ def test_rebuild_leaves_serving_index_untouched() -> None:
     server = Swapping()
     assert aliases.begin_rebuild(cast("opensearch_node.Node", server), "a", "2") == "a.rebuild"
     assert (server.behind, server.gone) == ({"a": {"a-1"}, "a.rebuild": {"a-2"}}, [])
+
+
+def endless(piece: bytes, pause: float) -> ThreadingHTTPServer:
+    """Return a server whose answers have no end: a piece after each pause."""
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+                    time.sleep(pause)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+
+
+@pytest.mark.parametrize(("piece", "pause"), [(b" ", 0.01), (b" " * 65_536, 0.0)])
+def test_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch, piece: bytes, pause: float) -> None:
+    """A server that drips, or sends for ever, holds nobody: the time-out is one for the whole answer, and its size is bounded."""
+    monkeypatch.setattr("sinks.index.opensearch.connection.MAX_ANSWER", 1 << 20)
+    with endless(piece, pause) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(IndexUnreachable, match=r"has not answered for 0\.3 s|cannot be reached"):
+            OpenSearchIndex(f"http://127.0.0.1:{server.server_address[1]}", "x", writable=False, timeout=0.3)
+        server.shutdown()
