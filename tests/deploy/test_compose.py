@@ -160,7 +160,7 @@ def test_gateway_is_public_on_loopback_only(services: Services, settings_of: Any
     service = services["gateway"]
     found = settings_of(service["environment"])
     assert service["command"] == ["serve"]
-    assert (found.serve.host, found.serve.public, found.serve.token) == ("0.0.0.0", True, "")
+    assert (found.serve.host, found.serve.public, found.serve.token.get_secret_value()) == ("0.0.0.0", True, "")
     assert set(found.serve.hosts) == {"localhost", "gateway"}
     assert found.index.url == "http://opensearch:9200"
     (port,) = service["ports"]
