@@ -88,6 +88,10 @@ DOCUMENTS = documents()
 PATTERNS = patterns()
 
 
+TRIES = 20
+"""Runs of a query that Debian's build may end with a signal: it frees memory that is none, which harms at some addresses only."""
+
+
 @pytest.fixture(scope="session")
 def found(glimpse: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, ...], list[str]]:
     """The names of the documents that Glimpse finds, by pattern."""
@@ -97,8 +101,12 @@ def found(glimpse: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[tu
 
     def run(program: str, *arguments: str) -> str:
         command = [str(glimpse / program), "-H", str(home), *arguments]
-        answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
-        assert answer.returncode < 2, command
+        runs = (
+            subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+            for _ in range(TRIES)
+        )
+        answer = next(done for done in runs if done.returncode >= 0)
+        assert answer.returncode in (0, 1), command
         assert answer.stderr == "", command
         return answer.stdout
 
