@@ -19,20 +19,16 @@ from processors.query.forms import Analyzer
 from processors.query.limits import cost
 from processors.query.similar import similar
 from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
-from processors.query.spelling import corrected
 from processors.query.words import searchable_values
 from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
-from schemas.query import And, Every, Exists, Most, Not, Or, Query, Word
+from schemas.query import Every, Or, Query, Word
 from schemas.records import Summary
 from sinks.gateway.refinement import Asked, asked, check
 from sinks.gateway.state import State
+from sinks.index import hints
 from sinks.index.errors import QueryRefused
 
-FEW = 3
-"""Number of matches below which another spelling is looked for; always where most of the words are enough."""
-MAX_PARTS = 20
-"""Maximum number of parts of a query that are counted one by one."""
 MAX_ATTRIBUTES = 3
 """Maximum number of attributes that are shown for a hit whose title and text do not show why it is one."""
 NOT_SHOWN = frozenset(("title", "full-text", "partial-text", "description", "abstract", "terms"))
@@ -125,9 +121,12 @@ class Searcher:
         left_out = (*found.left_out, *page.left_out)
         answer = Answer(state, found, shown, page.total, page.facets, left_out, "", (), like=title(like))
         if wanted.hits:
-            answer = answer._replace(spelling=self._address(state.text, page.total) or self._spelling(found.typed, page.total))
+            other = hints.respelled(self._index, found.typed, page.total)
+            spelling = self._address(state.text, page.total) or ("" if other is None else unparse(other))
+            answer = answer._replace(spelling=spelling)
         if wanted.hits and not page.total:
-            answer = answer._replace(by_itself=self._by_itself(found.tree), unknown=self._unknown(found.typed))
+            by_itself = [(unparse(part), total) for part, total in hints.by_itself(self._index, found.tree)]
+            answer = answer._replace(by_itself=by_itself, unknown=list(hints.unknown(self._index, found.typed)))
         return answer._replace(plan=self._index.plan(found.tree)) if wanted.expert else answer
 
     def completed(self, beginning: str, limit: int) -> list[tuple[str, int]]:
@@ -189,37 +188,13 @@ class Searcher:
             return {oid: matched(values, wanted, MAX_ATTRIBUTES) for oid, values in others.items()}
         return {}
 
-    def _spelling(self, typed: Query, total: int) -> str:
-        if total >= FEW and not isinstance(typed, Most):
-            return ""
-        # The engine may refuse the corrected query: it is not worth an error then.
-        with suppress(QueryError):
-            if (other := corrected(typed, self._index)) is not None:
-                return unparse(other)
-        return ""
-
     def _address(self, text: str, total: int) -> str:
         """Return the query for the summary of a URL, if that is all that was typed and it exists; else an empty text."""
         url = text.strip()
         if total or "://" not in url or any(map(str.isspace, url)):
             return ""
         query = Word(url, "url")
-        return unparse(query) if self._count(query) else ""
-
-    def _unknown(self, typed: Query) -> Sequence[str]:
-        return [name for name in dict.fromkeys(attributes(typed)) if not self._index.count(Exists(name))]
-
-    def _by_itself(self, tree: Query) -> Sequence[tuple[str, int | None]]:
-        if not isinstance(tree, And | Most):
-            return ()
-        parts = [part for part in dict.fromkeys(tree.parts) if not isinstance(part, Not)][:MAX_PARTS]
-        return [(unparse(part), self._count(part)) for part in parts] if len(parts) > 1 else ()
-
-    def _count(self, part: Query) -> int | None:
-        try:
-            return self._index.search(part, limit=0).total
-        except QueryError:
-            return None
+        return unparse(query) if hints.count_found(self._index, query) else ""
 
 
 def title(summary: Summary | None) -> str:
@@ -228,14 +203,6 @@ def title(summary: Summary | None) -> str:
         return ""
     found = next((str(value) for value in summary.attributes.get("title", ()) if isinstance(value, str)), "")
     return plain(found) or plain(readable(summary.url))
-
-
-def attributes(query: Query) -> Iterator[str]:
-    """Iterate over the attributes that a query names."""
-    if name := getattr(query, "attribute", ""):
-        yield name
-    for part in (*getattr(query, "parts", ()), *([query.part] if isinstance(query, Not) else [])):
-        yield from attributes(part)
 
 
 def day(seconds: int | None) -> str:

@@ -10,13 +10,14 @@ from markupsafe import Markup, escape
 
 from processors.identity import readable
 from processors.query.snippet import CLOSE, OPEN, plain
+from schemas.jsonform import CONTROLS
 
 LINKED = ("http", "https", "ftp")
 """Schemes of the URLs that become links."""
 MAX_SHOWN = 20_000
 """Maximum characters of a value that a page shows."""
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN = re.compile(f"[\\x00-\\x08\\x0b-\\x1f{CONTROLS}\\ufeff\\ud800-\\udfff]")
 _CONTROL = re.compile("[\x00-\x20\x7f]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

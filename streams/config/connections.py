@@ -67,6 +67,19 @@ class Connection(Section):
             if not used and self._has(name):
                 raise mistake(f"has no effect without {what}{self._kind}", name)
 
+    def _check_certificates(self, *authorities: str) -> None:
+        """Check certificate, key and its password, and the files of some CAs."""
+        found = {name: str(getattr(self, name)) for name in ("certificate", "key", *authorities)}
+        self._group("a certificate with its key", bool(found["certificate"] or found["key"]), "certificate", "key")
+        self._useless("a certificate", bool(found["certificate"]), "key_password")
+        for name in authorities:
+            if found[name]:
+                check_ca(found[name], name)
+        if found["certificate"]:
+            password: SecretStr = getattr(self, "key_password")  # noqa: B009 - of those that have one
+            names = ("certificate", "key", "key_password")
+            check_pair(found["certificate"], found["key"], password.get_secret_value(), names)
+
     def _has(self, name: str) -> bool:
         value = getattr(self, name)
         return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
@@ -136,15 +149,6 @@ class KafkaSecurity(Connection):
         self._group(f"SASL_SSL or SASL_PLAINTEXT with {OAUTH}", oauth, "token_url", "client_id", "client_secret")
         self._useless(f"SASL_SSL or SASL_PLAINTEXT with {OAUTH}", oauth, "scope", "token_ca")
         self._useless("SSL or SASL_SSL", encrypted, "ca", "certificate", "key")
-        self._group("a certificate with its key", bool(self.certificate or self.key), "certificate", "key")
-        self._useless("a certificate", bool(self.certificate), "key_password")
         self._group("a user of the registry", bool(self.registry_user), "registry_user", "registry_password")
-        self._check_files()
+        self._check_certificates("ca", "token_ca", "registry_ca")
         return self
-
-    def _check_files(self) -> None:
-        for name in ("ca", "token_ca", "registry_ca"):
-            if path := getattr(self, name):
-                check_ca(path, name)
-        if self.certificate:
-            check_pair(self.certificate, self.key, self.key_password.get_secret_value(), ("certificate", "key", "key_password"))

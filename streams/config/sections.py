@@ -13,7 +13,6 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from streams.config.base import Section, mistake
 from streams.config.client_settings import client_settings
 from streams.config.connections import Connection, KafkaSecurity, secret
-from streams.config.secret_files import check_ca, check_pair
 
 MIB = 1 << 20
 DAY = 86_400
@@ -250,12 +249,7 @@ class Index(Connection):
             raise mistake("given twice, also in index.url", "user")
         self._group("index.user", bool(self.user), "user", "password")
         self._useless("index.url with https", encrypted, "ca", "certificate", "key")
-        self._group("a certificate with its key", bool(self.certificate or self.key), "certificate", "key")
-        self._useless("a certificate", bool(self.certificate), "key_password")
-        if self.ca:
-            check_ca(self.ca, "ca")
-        if self.certificate:
-            check_pair(self.certificate, self.key, self.key_password.get_secret_value(), ("certificate", "key", "key_password"))
+        self._check_certificates("ca")
         return self
 
 

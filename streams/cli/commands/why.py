@@ -24,12 +24,12 @@ def why(
     from schemas.jsonform import line
     from streams.operations.history import format_event
 
-    told = known_events(found, url)
+    events = known_events(found, url)
     if not found.kafka.brokers and (doubted := _doubted(found, url)):
         note(f"{printable(doubted)} is missing; its removal is in doubt (harvest doctor)")
-    if not told:
+    if not events:
         raise Failure(f"{printable(url)}: nothing is known of it")
-    for event in told:
+    for event in events:
         put(line(event._asdict()) if json else printable(format_event(event)))
 
 

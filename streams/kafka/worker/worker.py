@@ -128,8 +128,8 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     def watch(self, mine: Callable[[], Iterable[PartitionId]], excused: Callable[[], Iterable[PartitionId]]) -> None:
         """Start a watchdog, which ends this process if its partitions stand still and are not excused."""
-        told = self.telling.end, self.telling.looked
-        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()
+        end, looked = self.telling.end, self.telling.looked
+        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, end, looked, lambda: self.places).start()
 
 
 Runner = Callable[[Context], None]
