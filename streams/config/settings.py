@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
 from streams.config.base import NAMED, Section, refuse_nul
+from streams.config.blobs import Blobs
 from streams.config.sections import (
     AGE,
     DAY,
@@ -48,7 +49,9 @@ FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
-HIDDEN = re.compile(r"serve\.token|kafka\.registry|kafka\.security(\..*)?|index(\.(url|.*password.*))?")
+HIDDEN = re.compile(
+    r"serve\.token|kafka\.registry|kafka\.security(\..*)?|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
+)
 """Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""
 
 UNNAMED = "a folder has to be named (.: the working folder)"
@@ -119,6 +122,7 @@ class Settings(BaseSettings):
     kafka: Kafka = Kafka()
     brokers: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], BrokerSection] = {}
     """The Brokers beside `main`, by name; `main` itself may be given a query too."""
+    blobs: Blobs = Blobs()
     index: Index = Index()
     search: Search = Search()
     worker: Worker = Worker()
