@@ -181,7 +181,7 @@ def _bodies(found: Settings, broker: str) -> Bodies:
     from streams.edges.object_body import BodyLimits, BodySources, ObjectBodies
     from streams.embedded import runs
     from streams.operations.registered import entry, summary_of
-    from streams.store.blobs import FolderBlobs
+    from streams.store.bodies import open_bodies
     from streams.store.data_folder import known
 
     def roots() -> Sequence[Root]:
@@ -194,7 +194,8 @@ def _bodies(found: Settings, broker: str) -> Bodies:
         return summary_of(kept) if kept is not None else None
 
     given = embedded_settings(found)
-    sources = BodySources(roots, FolderBlobs(found.data / "blobs"), found.data, find)
+    # A client does not wait for a storage that does not answer.
+    sources = BodySources(roots, open_bodies(found.data, given.blobs, patience=0, max_body=given.fetch.largest), found.data, find)
     return ObjectBodies(sources, BodyLimits.of(given.limits, given.essence, given.fetch.max_file), given.own)
 
 

@@ -23,6 +23,7 @@ from streams.fetch import FetchSettings
 from streams.operations.indexes import server
 from streams.sandbox.values import SandboxLimits
 from streams.store.data_folder import gatherer, known
+from streams.store.object_storage import BlobSettings
 
 if TYPE_CHECKING:
     from streams.kafka.worker.worker import WorkerSettings
@@ -65,6 +66,22 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     return found
 
 
+def blob_settings(settings: Settings) -> BlobSettings:
+    """Return the settings of the store of bodies."""
+    given = settings.blobs
+    return BlobSettings(
+        url=given.url,
+        endpoint=given.endpoint,
+        region=given.region,
+        access_key=given.access_key,
+        secret_key=given.secret_key.get_secret_value(),
+        ca=given.ca,
+        timeout=given.timeout,
+        cache=given.cache,
+        options=tuple(given.options.items()),
+    )
+
+
 def embedded_settings(settings: Settings) -> EmbeddedSettings:
     """Return the settings of the embedded runner. Raises Failure if the data folder was made with other fixed settings."""
     added = own_additions(settings)
@@ -72,6 +89,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
     return EmbeddedSettings(
         partitions=settings.partitions,
         children=settings.children,
+        blobs=blob_settings(settings),
         fetch=fetch_settings(settings),
         essence=essence,
         flow=flow_of(settings, frontier_settings(settings, essence, _paused(settings))),
@@ -113,6 +131,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         index_name=settings.index.name,
         index_timeout=settings.index.timeout,
         folder=settings.data,
+        blobs=blob_settings(settings),
         stall=settings.worker.stall,
         session=settings.worker.session,
         instance=settings.worker.instance,

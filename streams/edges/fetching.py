@@ -6,6 +6,7 @@ Delivery: the answer to a request is committed with its offset. A request in fli
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +19,8 @@ from streams.clock import now_ms
 from streams.edges.base import EdgeBase, Finished, Source, framed
 from streams.fetch import Fetcher, FetchSettings, StoreError
 from streams.fetch.adapters import BulkAdapter
-from streams.store import FolderBlobs
+from streams.store import BodyStore
+from streams.store.errors import StoreError as BodyStoreError
 from streams.topology.routing import Router
 
 BULK = 64
@@ -30,12 +32,16 @@ AHEAD = 512
 class UnsyncedBlobs:
     """Blobs whose `put` leaves flushing to the turn that commits the record."""
 
-    def __init__(self, blobs: FolderBlobs) -> None:
+    def __init__(self, blobs: BodyStore) -> None:
         self._blobs = blobs
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
-        """As `Blobs.put`, but durable only after the next sync."""
-        return self._blobs.write(body)
+        """As `Blobs.put`, but durable only after the next sync. Raises OSError."""
+        try:
+            return self._blobs.write(body)
+        except BodyStoreError as error:
+            # Bodies that wait were to be stored first.
+            raise OSError(errno.EIO, str(error)) from None
 
     def open(self, digest: str) -> BinaryIO:
         """As `Blobs.open`."""
@@ -46,7 +52,7 @@ class FetchEdge(EdgeBase):
     """Requests in, answers out. It ends if bodies cannot be stored."""
 
     def __init__(
-        self, source: Source, folder: Path, blobs: FolderBlobs, settings: FetchSettings, partitions: int, router: Router
+        self, source: Source, folder: Path, blobs: BodyStore, settings: FetchSettings, partitions: int, router: Router
     ) -> None:
         """`folder` is the data folder."""
         super().__init__("fetch", "fetches", source, partitions, ordered=False)
@@ -132,6 +138,7 @@ class FetchEdge(EdgeBase):
 
     async def close(self) -> None:
         """Cancel requests in flight; the next run repeats them."""
+        self._folder.stop()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

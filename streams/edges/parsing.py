@@ -39,7 +39,7 @@ from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Done, Failed, Flooded, Lost, Outcome, SandboxError, SandboxLimits
-from streams.store import FolderBlobs
+from streams.store import BodyStore
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import CRAWL
 
@@ -64,7 +64,7 @@ class EssenceEdge(EdgeBase):
     def __init__(
         self,
         source: Source,
-        blobs: FolderBlobs,
+        blobs: BodyStore,
         settings: EssenceSettings,
         partitions: int,
         children: int,
@@ -168,8 +168,8 @@ class EssenceEdge(EdgeBase):
 
     async def _run(self, chunk: list[Work]) -> None:
         """Run one chunk in a child, and again the part that a failure left over."""
-        while chunk := [work for work in chunk if self._there(work)]:
-            body = self._blobs.open(chunk[0].blob) if chunk[0].alone else None
+        while chunk := await self._opened(chunk):
+            body = chunk[0].body if chunk[0].alone else None
             clock = chunk[0].clock if len(chunk) == 1 else Clock()
             try:
                 number = body.fileno() if body else None
@@ -177,16 +177,30 @@ class EssenceEdge(EdgeBase):
             except CorruptChildError as error:
                 outcome = Failed(str(error), "")
             finally:
-                if body:
-                    body.close()
+                for work in chunk:
+                    work.close()
             self.saw(outcome)
             chunk = self._left(chunk, outcome, clock)
 
-    def _there(self, work: Work) -> bool:
-        """Return whether the body is available; otherwise the object becomes a dead letter."""
+    async def _opened(self, chunk: list[Work]) -> list[Work]:
+        """Open the bodies of a chunk, and return the objects that have theirs; the others become dead letters."""
         try:
-            if work.blob:
-                self._blobs.open(work.blob).close()
+            there = [await self._open(work) for work in chunk]
+        except BaseException:
+            for work in chunk:
+                work.close()
+            raise
+        return [work for work, found in zip(chunk, there, strict=True) if found]
+
+    async def _open(self, work: Work) -> bool:
+        """Open the body of an object in the blob store; return False if it is missing. Raises OSError, StoreError."""
+        if not work.blob:
+            return True
+        try:
+            if self._blobs.remote:
+                work.body = await asyncio.to_thread(self._blobs.open, work.blob)
+            else:
+                work.body = self._blobs.open(work.blob)
         except FileNotFoundError as error:
             self._lose(work, error)
             return False
@@ -207,12 +221,10 @@ class EssenceEdge(EdgeBase):
         jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop, work.ends) for work in chunk)
         return pack(Chunk(self._settings, self.partitions, jobs, self._carry, check=True))
 
-    def _small(self, work: Work) -> bytes | None:
+    @staticmethod
+    def _small(work: Work) -> bytes | None:
         """Return a body from the blob store that travels with the request."""
-        if not work.blob or work.alone:
-            return None
-        with self._blobs.open(work.blob) as body:
-            return body.read()
+        return work.body.read() if work.body and not work.alone else None
 
     def _receiver(self, chunk: list[Work]) -> Callable[[bytes], asyncio.Future[None] | None]:
         """Return the receiver of the frames of a chunk: objects end one after the other."""
@@ -281,6 +293,7 @@ class EssenceEdge(EdgeBase):
     def _deliver(self, work: Work) -> None:
         fault("essence.deliver")
         if work.damaged:
+            self._blobs.discard(work.blob)
             self._lose(work, ValueError("its body is not the one that was stored"))
             return
         if work.staged and work.frames:
@@ -326,6 +339,7 @@ class EssenceEdge(EdgeBase):
     async def close(self) -> None:
         """Cancel the objects in progress; the next run parses them again."""
         self._closing = True
+        self._blobs.stop()
         for task in (tasks := [*self._tasks, *filter(None, [self._starting])]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

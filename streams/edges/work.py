@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import BinaryIO
+
 from schemas.ports import Logged
 from schemas.records import FetchedObject
 from streams.edges.frame_validation import FrameValidator
@@ -22,6 +24,8 @@ class Work(RetryState):
         self.belief = belief
         self.blob = obj.blob
         """Digest of a body in the blob store."""
+        self.body: BinaryIO | None = None
+        """The same, while it is open."""
         self.length = obj.size if obj.blob else len(logged.value or b"")
         """Bytes that travel."""
         self.frames: list[Frame] = []
@@ -31,6 +35,12 @@ class Work(RetryState):
         self.damaged = False
         """Whether its body differs from the stored one."""
         self.lost = 0
+
+    def close(self) -> None:
+        """Close the body."""
+        if self.body is not None:
+            self.body.close()
+            self.body = None
 
     @property
     def alone(self) -> bool:

@@ -40,8 +40,9 @@ from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
 from streams.sandbox.values import SandboxLimits
-from streams.store import FolderBlobs, Offsets, Store, StoreError
+from streams.store import Offsets, Store, StoreError, open_bodies
 from streams.store.murmur2 import partition as partition_of
+from streams.store.object_storage import BlobSettings
 from streams.topology.flow import FETCH, REJECTED, Topology, TopologySettings, archive, topology
 from streams.topology.routing import Router
 
@@ -59,6 +60,8 @@ they take it from each other so often that a gather of small files is slower.
 """
 M_ARENA_MAX = -8
 """mallopt(3)."""
+PATIENCE = 60.0
+"""Seconds after which an object storage that does not answer ends the run, as a full disk does."""
 RETRY_HORIZON = 60_000
 """ms: a retry that is due within this time belongs to the run."""
 
@@ -68,6 +71,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     partitions: int = 1
     children: int = 2
+    blobs: BlobSettings = BlobSettings()
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Extensions = Extensions()
@@ -105,7 +109,9 @@ class Embedded:
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
         now_ms.not_before(self._last_time())
-        self.blobs = FolderBlobs(folder / "blobs", owner=True, clock=now_ms)
+        self.blobs = open_bodies(
+            folder, settings.blobs, owner=True, clock=now_ms, patience=PATIENCE, max_body=settings.fetch.largest
+        )
         still = () if fetching else ("frontier",)
         self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"), still=still)
         self.tally = self.turns.tally
@@ -183,6 +189,7 @@ class Embedded:
         finally:
             sys.setswitchinterval(self._switch)
             await asyncio.gather(*(asyncio.to_thread(sink.close) for sink in self.sinks.values()))
+            self.blobs.close()
             self._reading.close()
             self.store.close()
 

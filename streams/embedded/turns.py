@@ -31,7 +31,7 @@ from streams.edges.parse_job import Frame
 from streams.embedded.run_stats import RunStats
 from streams.embedded.turn_cache import TurnCache
 from streams.faults import fault
-from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
+from streams.store import BodyStore, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
 from streams.topology.flow import REJECTED, Stage, Topology
@@ -85,7 +85,7 @@ class Turns:
         self,
         topology: Topology,
         store: Store,
-        blobs: FolderBlobs,
+        blobs: BodyStore,
         log: Log,
         handing: Collection[str] = (),
         still: Collection[str] = (),

@@ -58,6 +58,11 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not self.user_agent.isascii() or not self.user_agent.isprintable():
             raise ValueError("user_agent: only printable ASCII can stand in a header")
 
+    @property
+    def largest(self) -> int:
+        """Return the maximum size of any body."""
+        return max(self.max_body, self.max_file)
+
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """Return `allow`, parsed. Raises ValueError with one line for a malformed network."""

@@ -1,6 +1,7 @@
-"""The embedded store: log, rows and offsets in SQLite, large bodies in a folder of blobs."""
+"""The embedded store: log, rows and offsets in SQLite, large bodies in a folder or in object storage."""
 
-from streams.store.blobs import FolderBlobs
+from streams.store.blobs import BodyStore, FolderBlobs
+from streams.store.bodies import open_bodies
 from streams.store.database import Store
 from streams.store.errors import AbsentError, DiskFull, LockedError, NewerError, StoreError
 from streams.store.murmur2 import partition
@@ -9,6 +10,7 @@ from streams.store.transaction import Offsets, Transaction
 
 __all__ = [
     "AbsentError",
+    "BodyStore",
     "DiskFull",
     "FolderBlobs",
     "LockedError",
@@ -18,5 +20,6 @@ __all__ = [
     "StoreError",
     "TableRows",
     "Transaction",
+    "open_bodies",
     "partition",
 ]

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 from streams.faults import fault
 from streams.store.errors import translated
@@ -43,12 +43,63 @@ class Trimmed(NamedTuple):
     bytes: int
 
 
+class BodyStore(Protocol):
+    """`schemas.ports.Blobs` as edges need them: many bodies become durable together, and a storage elsewhere may fail."""
+
+    remote: bool
+    """Whether `open` may have to bring a body from elsewhere, and block for long."""
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the store at present, in one line; empty: nothing."""
+        ...
+
+    def put(self, body: BinaryIO) -> tuple[str, str, int]:
+        """Store a body durably; return SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError, StoreError."""
+        ...
+
+    def write(self, body: BinaryIO) -> tuple[str, str, int]:
+        """As `put`, but durable only after the next `sync`; readable at once. Raises OSError."""
+        ...
+
+    def sync(self) -> None:
+        """Make all bodies written since the last sync durable. Raises OSError, StoreError."""
+        ...
+
+    def open(self, digest: str) -> BinaryIO:
+        """Open a body as a local file. Raises FileNotFoundError, and if it cannot be reached, StoreError."""
+        ...
+
+    def discard(self, digest: str) -> None:
+        """Forget what is kept locally of a body that turned out to be damaged."""
+        ...
+
+    def check(self, *, write: bool) -> None:
+        """Check that bodies can be read, and with `write` stored. Raises StoreError."""
+        ...
+
+    def trim(self, before_ms: int, live: Container[str] = frozenset()) -> Trimmed:
+        """Delete the bodies last written before a time (ms since the epoch), except those in `live`. Raises OSError, StoreError."""
+        ...
+
+    def stop(self) -> None:
+        """Let no thread wait for the store any longer."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store uses; `put` and `sync` end before."""
+        ...
+
+
 class FolderBlobs:
     """Blobs in a local folder. Thread-safe; only one process at a time may write.
 
     owner: delete the unfinished files of a killed process; only for the runner.
     clock: returns ms since the epoch, the time of written bodies; None: the file system's clock.
     """
+
+    remote = False
+    trouble = ""
 
     def __init__(self, folder: Path, *, owner: bool = False, clock: Callable[[], int] | None = None) -> None:
         self._folder = folder
@@ -177,6 +228,19 @@ class FolderBlobs:
         if not DIGEST.fullmatch(digest):
             raise FileNotFoundError(f"not a digest: {digest[:80]!r}")
         return self._folder / digest[:2] / digest
+
+    def discard(self, digest: str) -> None:
+        """Do nothing: the next `put` replaces the damaged file."""
+
+    def check(self, *, write: bool) -> None:
+        """Do nothing: a folder that cannot be used is an error when it is opened."""
+
+    def stop(self) -> None:
+        """Do nothing: a folder answers at once."""
+
+    def close(self) -> None:
+        """End the threads that flush files."""
+        self._flushers.shutdown()
 
     def digests(self) -> Iterator[str]:
         """Yield the digests of all durable bodies, in order."""

@@ -37,7 +37,7 @@ from streams.kafka.client.cluster import ClusterError
 from streams.kafka.client.commits import decode_commit, encode_metadata
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
-from streams.store import Offsets
+from streams.store import Offsets, StoreError
 from streams.topology.flow import REJECTED
 
 IDLE = 0.02
@@ -91,27 +91,33 @@ class EdgeRunner:
             self.beat = time.monotonic()
             self._wake.clear()
             try:
-                came = self._read()
-            except KafkaException:
-                # While stopping, a broker error is irrelevant.
+                came = self._turn()
+            except (KafkaException, StoreError):
+                # While stopping, an error of the broker is irrelevant, and the store no longer waits for its storage.
                 if stop():
                     return
                 raise
-            self._edge.launch()
-            self._edge.check()
-            self._reach()
-            self._send()
-            self._commit_if_due()
             if not came:
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), IDLE)
             else:
                 await asyncio.sleep(0)
 
+    def _turn(self) -> bool:
+        """Do what is due, without waiting; whether any message arrived."""
+        came = self._read()
+        self._edge.launch()
+        self._edge.check()
+        self._reach()
+        self._send()
+        self._commit_if_due()
+        return came
+
     async def close(self) -> None:
         """Send what is finished, commit it, and leave the group."""
         try:
-            with suppress(KafkaException):
+            # What cannot be stored is not sent, and is repeated by the next owner.
+            with suppress(KafkaException, StoreError):
                 if self._sending is not None:
                     await self._sending
                 await self._settle()

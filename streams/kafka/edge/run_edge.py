@@ -19,7 +19,7 @@ from streams.kafka.edge.edges import EdgeRunner
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
 from streams.kafka.worker.worker import Context
-from streams.store import FolderBlobs
+from streams.store import BodyStore
 from streams.telemetry import Written
 from streams.topology.flow import REJECTED
 from streams.topology.routing import Router
@@ -30,16 +30,17 @@ def run_fetch(context: Context) -> None:
     settings = context.settings
 
     async def run() -> None:
-        buffer, blobs = Buffer("fetches", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
+        buffer, blobs = Buffer("fetches", context.partitions, context.wire), context.bodies()
         router = Router(context.stage, REJECTED)
         # Created first: the edge identifies the folder by its inode.
         settings.folder.mkdir(parents=True, exist_ok=True)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
             with cluster_errors(context.cluster):
-                await _run_edge(context, edge, buffer)
+                await _run_edge(context, edge, buffer, blobs)
         finally:
             await edge.close()
+            blobs.close()
 
     uvloop.run(run())
 
@@ -49,7 +50,7 @@ def run_essence(context: Context) -> None:
     settings = context.settings
 
     async def run() -> None:
-        buffer, blobs = Buffer("objects", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
+        buffer, blobs = Buffer("objects", context.partitions, context.wire), context.bodies()
         log = logging.getLogger("harvest").error
         edge = EssenceEdge(
             buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log, own=settings.own
@@ -59,14 +60,15 @@ def run_essence(context: Context) -> None:
         edge.start()
         try:
             with cluster_errors(context.cluster):
-                await _run_edge(context, edge, buffer)
+                await _run_edge(context, edge, buffer, blobs)
         finally:
             await edge.close()
+            blobs.close()
 
     uvloop.run(run())
 
 
-async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
+async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer, blobs: BodyStore) -> None:
     """Run an edge until a signal arrives. Raises KafkaException, ClusterError, and what ends the edge."""
     settings = context.settings
     client = {
@@ -94,6 +96,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
 
     def leave(*_: object) -> None:
         stopped.set()
+        blobs.stop()
         with suppress(RuntimeError):  # the loop is closed: the process is about to exit
             loop.call_soon_threadsafe(edge.wake)
 

@@ -11,6 +11,7 @@ from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.registry import Registry
 from streams.kafka.worker.telemetry import PartitionId
 from streams.kafka.worker.worker import WorkerSettings, worker_topology
+from streams.store.object_storage import ObjectStorage
 from streams.topology.flow import Stage
 
 ANEW = "take new topics, by kafka.prefix, or set the offsets of the group back"
@@ -40,6 +41,13 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
         for topic in dict.fromkeys(name for stage in stages for name in written_topics(drawn.stage(stage))):
             registry.number(topic)
     settings.folder.mkdir(parents=True, exist_ok=True)
+    _check_bodies(settings, stages)
+
+
+def _check_bodies(settings: WorkerSettings, stages: Sequence[str]) -> None:
+    """Check the object storage: fetch writes bodies, essence reads them. Raises StorageError."""
+    if settings.blobs.url and {"fetch", "essence"} & set(stages):
+        ObjectStorage(settings.blobs).check(write="fetch" in stages)
 
 
 def _forgotten(admin: Admin, cluster: Cluster, stage: Stage[Any, Any], partitions: int) -> bool:

@@ -30,6 +30,8 @@ from streams.kafka.client.security import Security
 from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
+from streams.store import BodyStore, open_bodies
+from streams.store.object_storage import BlobSettings
 from streams.telemetry import Health, Logs, Metrics
 from streams.topology.flow import Edge, Stage, Topology, TopologySettings, topology
 
@@ -56,7 +58,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     index_timeout: float = 10.0
     """Seconds without an answer of the index after which the worker is not ready."""
     folder: Path
-    """The data folder, with tables, and with bodies, which all workers must see."""
+    """The data folder, with tables, and with bodies unless they are in object storage: then no other worker must see it."""
+    blobs: BlobSettings = BlobSettings()
     stall: float = 60.0
     children: int = 2
     commit: float = COMMIT
@@ -108,6 +111,12 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     def wire(self) -> Wire:
         """The wire format of values in topics."""
         return wire(self.cluster, worker_topology(self.settings).topics)
+
+    def bodies(self) -> BodyStore:
+        """Open the store of bodies, whose trouble makes this worker not ready. Raises StoreError, OSError."""
+        found = open_bodies(self.settings.folder, self.settings.blobs, max_body=self.settings.fetch.largest)
+        self.telling.needs("bodies", lambda: found.trouble)
+        return found
 
     @property
     def group(self) -> str:
