@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from streams.cli.commands.annotate import annotate
+from streams.cli.commands.bodies import app as bodies
 from streams.cli.commands.cat import cat
 from streams.cli.commands.describe import describe
 from streams.cli.commands.doctor import doctor
@@ -89,7 +90,14 @@ app = typer.Typer(
 for command in (gather, search, show, summarize, annotate, serve, run, worker, cat, why, replay, export, doctor, describe):
     app.command()(command)
 app.command("import")(import_topic)
-for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):
+for name, commands in (
+    ("roots", roots),
+    ("topics", topics),
+    ("index", index),
+    ("rejected", rejected),
+    ("bodies", bodies),
+    ("soif", soif),
+):
     app.add_typer(commands, name=name)
 
 

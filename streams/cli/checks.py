@@ -41,6 +41,8 @@ def checks(found: Settings) -> Iterator[Check]:
         yield _tried("kafka", lambda: _kafka(found))
         if found.kafka.security.protocol != "PLAINTEXT":
             yield _tried("kafka ACLs", lambda: _acls(found))
+    if found.blobs.url:
+        yield _tried("object storage", lambda: _storage(found))
     brokers = _brokers(found)
     if found.index.url:
         for name in brokers:
@@ -103,6 +105,14 @@ def _magic() -> str:
 
     found = magic.from_buffer(b"%PDF-1.4\n", mime=True)
     return f"version {magic.version()}, knows a PDF: {found}"  # type: ignore[no-untyped-call]
+
+
+def _storage(found: Settings) -> str:
+    from streams.cli.wiring import blob_settings
+    from streams.store.object_storage import ObjectStorage
+
+    ObjectStorage(blob_settings(found)).check(write=True)
+    return "bodies can be stored and read"
 
 
 def _sqlite() -> str:

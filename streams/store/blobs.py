@@ -92,7 +92,7 @@ class BodyStore(Protocol):
 
 
 class FolderBlobs:
-    """Blobs in a local folder. Thread-safe; only one process at a time may write.
+    """Blobs in a local folder. Thread-safe; several processes may write, unless one is the `owner`.
 
     owner: delete the unfinished files of a killed process; only for the runner.
     clock: returns ms since the epoch, the time of written bodies; None: the file system's clock.
@@ -256,12 +256,24 @@ class FolderBlobs:
             path = self._path(digest)
             # Under the lock, so that a body that is written again meanwhile is kept.
             with self._lock:
-                status = path.stat()
-                if status.st_mtime_ns < before_ms * 1_000_000:
-                    path.unlink()
-                    count += 1
-                    size += status.st_size
+                if path.stat().st_mtime_ns < before_ms * 1_000_000:
+                    gone = self._remove_old(path, before_ms)
+                    count += gone is not None
+                    size += gone or 0
         return Trimmed(count, size)
+
+    def _remove_old(self, path: Path, before_ms: int) -> int | None:
+        """Delete a body, and return its size; None if another process has written it again meanwhile: then it stays."""
+        self._make_folders()
+        aside = self._unfinished / secrets.token_hex(16)
+        path.rename(aside)
+        status = aside.stat()
+        if status.st_mtime_ns < before_ms * 1_000_000:
+            aside.unlink()
+            return status.st_size
+        aside.rename(path)
+        _fsync(path.parent)
+        return None
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -187,15 +187,9 @@ class ObjectBlobs:
 
     def _download(self, digest: str) -> BinaryIO:
         """Bring a body into the cache, and open it."""
-        today = self._clock() // DAY
         path = self._cache.temporary()
         try:
-            try:
-                key = self._key(digest, today)
-                self._fetch(key, digest, path)
-            except FileNotFoundError:
-                key = self._newest(digest)
-                self._fetch(key, digest, path)
+            self._fetch(digest, path)
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
             self._cache.add(path, digest)
         except BaseException as error:
@@ -203,29 +197,40 @@ class ObjectBlobs:
             raise translated(error, str(path.parent)) from error
         return file
 
-    def _newest(self, digest: str) -> str:
-        """Return the name of the newest object of a body. Raises FileNotFoundError."""
-        found = self._objects(digest)
-        if not found:
-            raise FileNotFoundError(f"no body {digest} in the storage")
-        return max(found, key=lambda one: int(one.key.rpartition("/")[2])).key
+    def _fetch(self, digest: str, path: Path) -> None:
+        """Download the first object of a body that has its digest. Raises FileNotFoundError."""
+        damage = ""
+        for key in self._keys(digest):
+            try:
+                found = self._download_object(key, path)
+            except FileNotFoundError:
+                continue
+            if found == digest:
+                return
+            if not found:
+                raise FileNotFoundError(f"the body {digest} is larger than the {self._max_body:,} bytes that a body may have")
+            damage = f"the body {digest} was changed in the storage: {key} has the digest {found}"
+            _log.error("%s; it is deleted", damage)
+            # A process that may only read leaves it.
+            with suppress(StorageError):
+                self._storage.delete(key)
+        raise FileNotFoundError(damage or f"no body {digest} in the storage")
 
-    def _fetch(self, key: str, digest: str, path: Path) -> None:
-        """Download an object and verify it. Raises FileNotFoundError."""
+    def _keys(self, digest: str) -> Iterator[str]:
+        """Yield the names under which a body may be: that of today, which needs no look, then the others, the newest first."""
+        today = self._clock() // DAY
+        yield self._key(digest, today)
+        days = {int(one.key.rpartition("/")[2]) for one in self._objects(digest)} - {today}
+        yield from (self._key(digest, day) for day in sorted(days, reverse=True))
+
+    def _download_object(self, key: str, path: Path) -> str:
+        """Download an object, and return the digest of its bytes; "" if it is too large. Raises FileNotFoundError, StorageError."""
         with open(path, "wb") as out:
             self._storage.get(key, out, self._max_body + 1)
+            if out.tell() > self._max_body:
+                return ""
         with open(path, "rb") as body:
-            found = hashlib.file_digest(body, "sha256").hexdigest()
-        if found != digest:
-            path.unlink()
-            self._remove_damaged(key, digest)
-            raise FileNotFoundError(f"the body {digest} was changed in the storage: it has the digest {found}")
-
-    def _remove_damaged(self, key: str, digest: str) -> None:
-        """Delete an object with other content than its name states, if this process may."""
-        _log.error("%s in the object storage is not the body %s: it is deleted", key, digest)
-        with suppress(StorageError):
-            self._storage.delete(key)
+            return hashlib.file_digest(body, "sha256").hexdigest()
 
     def discard(self, digest: str) -> None:
         """Forget the local copy of a body that turned out to be damaged."""

@@ -197,6 +197,8 @@ class ObjectStorage:
         if any(isinstance(one, ssl.SSLError) or type(one).__name__ == "SSLError" for one in causes):
             return f"blobs.ca: no secure connection to the storage: {_line(error)}"
         known = isinstance(error, OSError | TimeoutError) or type(error).__module__.split(".")[0] in PACKAGES
+        if isinstance(error, TypeError) and "unexpected keyword" in str(error):
+            return f"blobs.options: {_line(error)}"
         where = "blobs.endpoint" if self._settings.endpoint else "blobs.url"
         return f"{where}: the storage does not {what}: {_line(error)}" if known else None
 
