@@ -40,6 +40,7 @@ from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Done, Failed, Flooded, Lost, Outcome, SandboxError, SandboxLimits
 from streams.store import BodyStore
+from streams.store.errors import DamagedBody
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import CRAWL
 
@@ -208,7 +209,8 @@ class EssenceEdge(EdgeBase):
 
     def _lose(self, work: Work, error: Exception) -> None:
         """Replace an object whose body is missing or damaged by a dead letter, and inform the frontier."""
-        self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
+        reason = f"{LOST}: {error}" if isinstance(error, DamagedBody) else LOST
+        self.refuse(work.logged, error, reason, [self._lost(work.obj)])
 
     def _lost(self, obj: FetchedObject) -> Frame:
         """Return the event that makes the frontier fetch an object again."""

@@ -168,6 +168,8 @@ class Embedded:
             sink.wake = lambda: loop.call_soon_threadsafe(self._wake.set)
             sink.start()
         try:
+            if self._asks:
+                await asyncio.to_thread(self.blobs.check, write=True)
             self.turns.begin()
         except BaseException:
             self.turns.failed = True

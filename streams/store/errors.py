@@ -34,6 +34,10 @@ class NewerError(StoreError):
     """The data folder was written by a newer version of the program."""
 
 
+class DamagedBody(FileNotFoundError):  # noqa: N818 - named like the condition that it is a kind of
+    """A body has other bytes than its digest says, or too many; the message names the digest, and may go into a record."""
+
+
 class DiskFull(OSError):  # noqa: N818 - named for the user's condition, like BrokenPipe
     """No space left. The whole transaction, or blob, was undone; the store stays usable."""
 

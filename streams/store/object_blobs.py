@@ -29,7 +29,7 @@ from streams.clock import now_ms
 from streams.faults import fault
 from streams.store.blob_cache import BlobCache
 from streams.store.blobs import DIGEST, PIECE, Trimmed
-from streams.store.errors import translated
+from streams.store.errors import DamagedBody, translated
 from streams.store.object_storage import BlobSettings, ObjectStorage, StorageError, StoredObject
 
 T = TypeVar("T")
@@ -208,13 +208,13 @@ class ObjectBlobs:
             if found == digest:
                 return
             if not found:
-                raise FileNotFoundError(f"the body {digest} is larger than the {self._max_body:,} bytes that a body may have")
-            damage = f"the body {digest} was changed in the storage: {key} has the digest {found}"
-            _log.error("%s; it is deleted", damage)
+                raise DamagedBody(f"{digest} is larger than the {self._max_body:,} bytes that a body may have")
+            damage = f"{digest} was changed in the object storage"
+            _log.error("the body %s: %s has the digest %s; it is deleted", damage, key, found)
             # A process that may only read leaves it.
             with suppress(StorageError):
                 self._storage.delete(key)
-        raise FileNotFoundError(damage or f"no body {digest} in the storage")
+        raise DamagedBody(damage) if damage else FileNotFoundError(f"no body {digest} in the storage")
 
     def _keys(self, digest: str) -> Iterator[str]:
         """Yield the names under which a body may be: that of today, which needs no look, then the others, the newest first."""

@@ -1,0 +1,120 @@
+"""A data folder whose bodies are in object storage: gathering, a body that was changed there, storage that cannot be used."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.edges.work import ALONE
+
+
+@pytest.fixture
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as object storage, which the settings name."""
+    monkeypatch.setenv("HARVEST_BLOBS_URL", f"file://{tmp_path}/storage")
+    (tmp_path / "storage").mkdir()
+    return tmp_path / "storage"
+
+
+@pytest.fixture
+def torn(tree: Path) -> Path:
+    """A large file in the tree that is rejected, so that it can be tried again."""
+    path = tree / "torn.gz"
+    path.write_bytes(gzip.compress(random.Random(1).randbytes(100_000))[:-50])
+    return path
+
+
+def bodies(storage: Path) -> list[Path]:
+    """The objects of bodies."""
+    return [path for path in storage.glob("??/*/*") if path.is_file()]
+
+
+@pytest.mark.parametrize("size", [100_000, 2 * ALONE])
+def test_changed_body_is_rejected_and_fetched_again(harvest: Any, tree: Path, storage: Path, tmp_path: Path, size: int) -> None:
+    """A body that was changed in the storage is rejected with its digest; the next run fetches and stores it again."""
+    torn = tree / "torn.gz"
+    torn.write_bytes(gzip.compress(random.Random(1).randbytes(size))[:-50])
+    harvest("gather", tree, "--quiet")
+    assert not (tmp_path / "harvest-data" / "blobs").exists()
+    (letter,) = harvest.lines("rejected", "list")
+    (body,) = bodies(storage)
+    body.write_bytes(bytes(body.stat().st_size))
+    for cached in (tmp_path / "harvest-data" / "blobs-cache").glob("*/??/*"):
+        cached.unlink()
+    harvest("rejected", "retry", "--all")
+    lost = harvest.lines("rejected", "list")[-1]
+    assert lost["reason"] == f"its body is not in the blob store: {body.parent.name} was changed in the object storage"
+    assert bodies(storage) == []
+    (table,) = harvest.lines("gather", tree)
+    assert (table["objects"], table["unchanged"]) == (1, 3)
+    assert harvest.lines("rejected", "list")[0]["reason"] == letter["reason"]
+    assert [path.name for path in bodies(storage)] == [body.name]
+
+
+def test_storage_that_cannot_be_written_ends_the_run_with_one_line(
+    harvest: Any, tree: Path, torn: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose storage fails ends with one line that names the setting, and the next run completes it."""
+    assert torn.exists()
+    monkeypatch.setattr("streams.embedded.runner.PATIENCE", 0.0)
+    storage.rmdir()
+    storage.write_text("not a folder")
+    failed = harvest("gather", tree, "--quiet", code=1)
+    assert failed.stderr.splitlines()[-1].startswith("harvest: blobs.url: the storage does not write")
+    storage.unlink()
+    storage.mkdir()
+    harvest("gather", tree, "--quiet")
+    assert len(bodies(storage)) == 1
+
+
+def test_doctor_names_a_storage_that_does_not_work(harvest: Any, storage: Path) -> None:
+    """`harvest doctor` and `harvest bodies check` say whether bodies can be stored."""
+    assert "ok      object storage: bodies can be stored and read" in harvest("doctor").stdout
+    assert harvest("bodies", "check").stdout == "bodies can be stored and read\n"
+    for path in storage.iterdir():
+        path.unlink()
+    storage.rmdir()
+    storage.write_text("not a folder")
+    assert "NOT OK  object storage: blobs.url: the storage does not write" in harvest("doctor", code=1).stdout
+    assert harvest("bodies", "check", code=1).stderr.startswith("harvest: blobs.url: the storage does not write")
+
+
+def test_commands_about_bodies_say_where_they_do_not_apply(harvest: Any) -> None:
+    """Without Kafka nothing is trimmed by a command, and without a URL there is no storage to check."""
+    assert "harvest run and harvest gather trim a data folder" in harvest("bodies", "trim", code=2).stderr
+    assert "blobs.url is not set" in harvest("bodies", "check", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"URL": "s3://"}, "HARVEST_BLOBS_URL: "),
+        ({"URL": "sftp://user:sesame@host/x"}, "HARVEST_BLOBS_URL: user and password belong to blobs.options"),
+        ({"URL": "s3:///x"}, "HARVEST_BLOBS_URL: a bucket has to be named"),
+        ({"REGION": "eu"}, "HARVEST_BLOBS_REGION: has no effect without blobs.url with s3"),
+        ({"URL": "s3://b", "ACCESS_KEY": "sesame"}, "blobs.secret_key: missing; needed for blobs.access_key"),
+        ({"URL": "s3://b", "SECRET_KEY": "sesame"}, "HARVEST_BLOBS_SECRET_KEY: has no effect without blobs.access_key"),
+        (
+            {"URL": "s3://b", "ENDPOINT": "http://h:1", "CA": "/absent"},
+            "HARVEST_BLOBS_CA: has no effect without blobs.endpoint with https",
+        ),
+        ({"URL": "s3://b", "ENDPOINT": "https://h:1", "CA": "/absent"}, "HARVEST_BLOBS_CA: /absent: No such file"),
+        ({"URL": "s3://b", "OPTIONS": "sesame"}, "HARVEST_BLOBS_OPTIONS: NAME=VALUE pairs"),
+        ({"OPTIONS": "token=sesame"}, "HARVEST_BLOBS_OPTIONS: has no effect without blobs.url"),
+        ({"URL": "s3://b", "SECRET_KEY_FILE": "/absent"}, "HARVEST_BLOBS_SECRET_KEY_FILE: /absent: No such file"),
+    ],
+)
+def test_contradicting_settings_are_one_line_without_secrets(
+    harvest: Any, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], line: str
+) -> None:
+    """Settings of the storage that make no sense end any command with one line that shows no secret."""
+    for name, value in settings.items():
+        monkeypatch.setenv(f"HARVEST_BLOBS_{name}", value)
+    ended = harvest("doctor", code=2).stderr
+    assert line in ended
+    assert "sesame" not in ended
+    assert len(ended.splitlines()) == 1
