@@ -185,12 +185,11 @@ class EssenceEdge(EdgeBase):
 
     async def _opened(self, chunk: list[Work]) -> list[Work]:
         """Open the bodies of a chunk, and return the objects that have theirs; the others become dead letters."""
-        try:
-            there = [await self._open(work) for work in chunk]
-        except BaseException:
+        there = await asyncio.gather(*map(self._open, chunk), return_exceptions=True)
+        if failures := [one for one in there if isinstance(one, BaseException)]:
             for work in chunk:
                 work.close()
-            raise
+            raise failures[0]
         return [work for work, found in zip(chunk, there, strict=True) if found]
 
     async def _open(self, work: Work) -> bool:
