@@ -27,8 +27,10 @@ ATOMIC = frozenset({"s3", "gs", "gcs", "az", "abfs", "abfss", "oci", "oss", "mem
 """Schemes whose objects appear as a whole."""
 PROBE = "probe"
 """Name of the object that a check writes."""
-DENIED = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "InvalidClientTokenId"})
-"""Codes of S3 for credentials that are wrong, not rights that are missing."""
+DENIED = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "InvalidClientTokenId", "XAdminUserNotFound"}
+)
+"""Codes of S3 servers for credentials that are wrong, not rights that are missing."""
 
 
 class StorageError(StoreError):
@@ -162,7 +164,8 @@ class ObjectStorage:
         if self.scheme == "s3":
             bucket = self._root.partition("/")[0]
             try:
-                self._fs.call_s3("head_bucket", Bucket=bucket)
+                # Not head_bucket: an answer without a body does not say what is wrong.
+                self._fs.call_s3("list_objects_v2", Bucket=bucket, MaxKeys=1)
             except FileNotFoundError:
                 raise StorageError(f"blobs.url: there is no bucket {bucket}") from None
         elif create:
