@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from processors.frontier.budget import FULL
 from processors.frontier.rows import Table
+from processors.frontier.stage import FrontierSettings
+from processors.frontier.stage import frontier as decide
+from schemas.ports import Origin
 from schemas.records import CrawlEvent, Root
 from streams.operations.roots import seeded as run_events
 from streams.operations.roots import unseeded as end_events
-from streams.simulator import Simulator
+from streams.simulator import MemoryRows, Simulator
 from streams.topology.flow import TopologySettings, topology
 from tests.streams.topology.conftest import World, fetcher, plain_essence
 from tests.streams.topology.worlds import SITE, TOP, frontier, summaries
@@ -48,11 +51,16 @@ def hosts(world: World, count: int) -> int:
     return 1 + 3 * count
 
 
-def gather(simulator: Simulator, run: str, url: str, urls: int, crashes: int = 0) -> None:
-    """Run a root with a limit of URLs to the end."""
+def begin(simulator: Simulator, run: str, url: str, urls: int) -> None:
+    """Begin a run of a root with a limit of URLs."""
     root = Root(url=url, run=run, depth=-1, urls=urls)
     for partition, event in run_events(root, simulator.partitions, simulator.now):
         simulator.send("crawl", event, partition)
+
+
+def gather(simulator: Simulator, run: str, url: str, urls: int, crashes: int = 0) -> None:
+    """Run a root with a limit of URLs to the end."""
+    begin(simulator, run, url, urls)
     simulator.run(crashes=simulator.crashes + crashes, steps=400_000)
 
 
@@ -189,6 +197,57 @@ def test_low_depth_comes_first(partitions: int, world: World) -> None:
     gather(simulator, "r1", TOP, 1 + HOSTS)
     depths = [known.depth for known in frontier(simulator).values()]
     assert sorted(depths) == [0] + [1] * HOSTS
+
+
+@pytest.mark.parametrize("partitions", [4, 12])
+@pytest.mark.parametrize(("fill", "url", "size"), WORLDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_limit_is_never_exceeded(
+    fill: Callable[[World, int], int], url: str, size: int, partitions: int, seed: int, world: World
+) -> None:
+    """At no time does a root count more than its limit, while objects vanish and appear between its runs and within them."""
+    fill(world, size)
+    rng = random.Random(seed)
+    simulator = simulate(world, partitions, rng.randrange)
+    for run in range(4):
+        limit = 30 + 5 * run
+        begin(simulator, f"r{run}", url, limit)
+        crashes = simulator.crashes + 10
+        while not simulator.step(40, crashes):
+            assert counted(simulator, url) <= limit
+            for found in (world.files, world.pages):
+                name = rng.choice(sorted(found)) if found else SITE
+                if name != SITE and rng.random() < 0.1:
+                    del found[name]
+        fill(world, size)
+    gather(simulator, "r8", url, 45)
+    gather(simulator, "r9", url, 45)
+    assert counted(simulator, url) == 45
+
+
+def test_repeated_claims_change_nothing() -> None:
+    """Home answers a repeated claim as before, ignores an earlier one, and grants no more than its limit."""
+    root, rows, offsets = Root(url=TOP, run="1", depth=-1, urls=10), MemoryRows(), iter(range(100))
+
+    def give(event: CrawlEvent) -> list[int]:
+        outputs = decide(rows, event, Origin("crawl", 0, next(offsets)), FrontierSettings())
+        return [each.credits for each in outputs if isinstance(each, CrawlEvent) and each.kind == "granted"]
+
+    def claim(version: int, partition: int, used: int, total: int) -> CrawlEvent:
+        asker, place = f"{TOP}{partition}/", dict[str, Any](partition=partition, used=used, credits=total)
+        return CrawlEvent(kind="claimed", host="file:///", time=2, version=version, root=root, asker=asker, **place)
+
+    ((_, begun),) = run_events(root, 1, 1)
+    assert isinstance(begun, CrawlEvent)
+    assert give(begun) == []
+    assert give(claim(5, 1, 0, 4)) == [4]
+    assert give(claim(5, 1, 0, 4)) == [4]
+    assert give(claim(5, 2, 0, 8)) == [5]  # the root itself is counted
+    assert give(claim(4, 1, 0, 9)) == []
+    assert give(claim(5, 1, 0, 4)) == [4]
+    assert give(claim(6, 1, 1, 1)) == [1]
+    assert give(claim(5, 2, 0, 8)) == [5]
+    assert give(claim(6, 2, 5, 8)) == [8]
 
 
 def test_root_on_one_host_needs_no_claims(world: World) -> None:
