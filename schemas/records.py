@@ -51,6 +51,8 @@ CrawlKind = Literal[
     "deferred",
     "paused",
     "resumed",
+    "claimed",
+    "granted",
 ]
 LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other"]
 Outcome = Literal["fetched", "unchanged", "gone", "expired"]
@@ -146,6 +148,11 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     trail: tuple[str, ...] = ()
     device: int = 0
     inode: int = 0
+    partitions: int = 0
+    partition: int = 0
+    asker: str = ""
+    used: int = 0
+    credits: int = 0
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:

@@ -15,22 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from processors.frontier.budget import FULL
+from processors.frontier.budget_home import HomeHandlers
 from processors.frontier.doubt import DoubtHandlers, Vanished
 from processors.frontier.requests import Output, is_described_by_listing
-from processors.frontier.state import UrlState
+from processors.frontier.state import UrlState, Waiting
 from processors.identity import frontier_key, url_digest
 from processors.schemes import may_link
 from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
-FULL = "URL limit of the root"
 
-
-class DiscoveryHandlers(DoubtHandlers):
+class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
     """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
+        self.enroll(event)
+        yield from self.answer_claims(self.newest(event))
         changed = self._limits_changed(event)
         root = self.root_of(event)
         hosts: dict[str, None] = {}
@@ -62,6 +64,7 @@ class DiscoveryHandlers(DoubtHandlers):
         for host in hosts:
             self._look_up_anew(host)
             yield from self.pump(host)
+        yield from self.report(root, refused=self.table.limited(root.url))
 
     def _look_up_anew(self, host: str) -> None:
         """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
@@ -89,10 +92,16 @@ class DiscoveryHandlers(DoubtHandlers):
         before = self.table.root(root.url) if root else None
         if root is None or before is None:
             return False
-        room = self.table.limited(root.url) and self.table.counted(root.url) < root.urls
-        if room:
+        changed = (before.depth, before.urls) != (root.depth, root.urls) or self.budgets.reopened_at(root.url) == self.origin
+        limited = self.table.limited(root.url)
+        # Elsewhere than at home, room is known once home has the reports of this run: it answers then.
+        if changed or (limited and self.is_home(root) and self.has_room(root)):
+            self.budgets.reopened_at(root.url, self.origin)
             self.table.limited(root.url, on=False)
-        return room or (before.depth, before.urls) != (root.depth, root.urls)
+            return True
+        if limited and self.is_home(root):
+            self.await_room(root)
+        return False
 
     def unseeded(self, event: CrawlEvent) -> Iterator[Output]:
         """End a root: expire the URLs that no other root asks for."""
@@ -100,6 +109,7 @@ class DiscoveryHandlers(DoubtHandlers):
         if self.table.ended(root):
             yield from self.again()
         self.table.end_root(root)
+        self.budgets.end(root.url)
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.urls_of_root(root.url)):
             left = tuple(r for r in known.roots if r != root.url)
@@ -193,35 +203,47 @@ class DiscoveryHandlers(DoubtHandlers):
         """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it."""
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
+        here = Waiting(link, depth, parent, self.origin, listed, moves, trail)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             if known.moved:
-                yield from self._found_after_redirect(host, digest, known, root, trail)
-            return
-        if known is None or (known.state == "gone" and known.origin != self.origin):
-            if self._admits(host, link, depth, root, parent):
-                fresh = UrlState(
-                    url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail
-                )
-                if known is not None:
-                    fresh = fresh.but(since=known.since)
-                    if known.moved:
-                        self.table.uncount(known)
-                self.table.count(root.url, 1)
-                self.table.count_similar(link.url, 1)
-                yield from self.ask(host, digest, fresh, root)
-            return
-        known = self._returned(host, digest, known, listed=listed)
-        known = self._update_trail(host, digest, known, root, moves, trail)
+                yield from self._found_after_redirect(host, digest, known, root, here)
+        elif known is None or (known.state == "gone" and known.origin != self.origin):
+            if self._admits(host, root, here):
+                yield from self._ask_new(host, digest, known, root, here)
+        else:
+            yield from self._found_known(host, digest, known, root, here)
+
+    def _ask_new(self, host: str, digest: bytes, known: UrlState | None, root: Root, here: Waiting) -> Iterator[Output]:
+        """Request a URL that was admitted."""
+        link = here.link
+        fresh = UrlState(
+            url=link.url, kind=link.kind, depth=here.depth, roots=(root.url,), run=root.run, moves=here.moves, trail=here.trail
+        )
+        if known is not None:
+            fresh = fresh.but(since=known.since)
+            if known.moved:
+                self.table.uncount(known)
+        self.table.count(root.url, 1)
+        self.table.count_similar(link.url, 1)
+        yield from self.ask(host, digest, fresh, root)
+
+    def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
+        """Add a root to a known URL, and request it if it is due in this run or has changed."""
+        known = self._returned(host, digest, known, listed=here.listed)
+        known = self._update_trail(host, digest, known, root, here.moves, here.trail)
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
+        if news and not again and not self.has_room(root):
+            self._turn_away(host, root, here)
+            return
         if news:
-            known = known.but(roots=(root.url, *known.roots), depth=min(known.depth, depth))
+            known = known.but(roots=(root.url, *known.roots), depth=min(known.depth, here.depth))
             self.table.put(host, digest, known)
             self.table.count(root.url, 1)
         listed_with = is_described_by_listing(known)
         if listed_with and known.state == "ok":
-            wanted = not self.same_rules(known) or not known.same_file(link)
-            known = self._complete(host, digest, known, link, changed=wanted)
+            wanted = not self.same_rules(known) or not known.same_file(here.link)
+            known = self._complete(host, digest, known, here.link, changed=wanted)
         else:
             wanted = known.run != root.run or (news and not listed_with)
         if again or wanted:
@@ -255,34 +277,43 @@ class DiscoveryHandlers(DoubtHandlers):
             self.table.put(host, digest, known)
         return known
 
-    def _found_after_redirect(
-        self, host: str, digest: bytes, known: UrlState, root: Root, trail: tuple[str, ...]
-    ) -> Iterator[Output]:
+    def _found_after_redirect(self, host: str, digest: bytes, known: UrlState, root: Root, found: Waiting) -> Iterator[Output]:
         """Handle a URL that already redirected in this run and is found again.
 
         The redirect that leads here may close a loop, which is visible only from the full trail. So the URL is requested once more
         for each longer trail, up to MAX_MOVES. A new root requests it too, so that the target is admitted for that root.
         """
         news = root.url not in known.roots
-        longer = len(known.trail) < len(trail) < MAX_MOVES
+        longer = len(known.trail) < len(found.trail) < MAX_MOVES
+        if news and not self.has_room(root):
+            self._turn_away(host, root, found)
+            return
         if news:
             self.table.count(root.url, 1)
             known = known.but(roots=(*known.roots, root.url))
         if longer:
-            known = known.but(trail=trail)
+            known = known.but(trail=found.trail)
         if news or longer:
             yield from self.ask(host, digest, known, root)
 
-    def _admits(self, host: str, link: Link, depth: int, root: Root, parent: str) -> bool:
-        """Return whether a new URL may be requested; record the refusal if not."""
-        if self.told and (host, url_digest(link.url)) in self.told:
+    def _admits(self, host: str, root: Root, found: Waiting) -> bool:
+        """Return whether a new URL may be requested; if not, record the refusal or have it wait for credit."""
+        if self.told and (host, url_digest(found.link.url)) in self.told:
             return False  # redelivered: this same event found the URL and later ended it
-        reason = self._refusal(host, link, depth, root)
-        if reason:
-            self.refused.setdefault((host, reason, parent), []).append(link)
+        reason = self._refusal(host, found.link, found.depth, root)
         if reason == FULL:
-            self.table.limited(root.url, on=True)
+            self._turn_away(host, root, found)
+        elif reason:
+            self.refused.setdefault((host, reason, found.parent), []).append(found.link)
         return not reason
+
+    def _turn_away(self, host: str, root: Root, found: Waiting) -> None:
+        """Have a URL wait for credit of its root, or refuse it if the root has none."""
+        if self.may_claim(root):
+            self.wait_for_credit(host, root, found)
+        else:
+            self.refused.setdefault((host, FULL, found.parent), []).append(found.link)
+            self.table.limited(root.url, on=True)
 
     def _refusal(self, host: str, link: Link, depth: int, root: Root, *, counted: bool = False) -> str:
         """Return why a URL may not be requested, "" if it may; `counted`: its root already counts it."""
@@ -292,9 +323,10 @@ class DiscoveryHandlers(DoubtHandlers):
             return "depth limit of the root"
         if root.host and host not in (root.host, frontier_key(root.url)):
             return "not on the server of the root"
-        if root.urls and not counted and self.table.counted(root.url) >= root.urls:
-            return FULL
-        return "" if counted else self._trap(link.url)
+        if counted:
+            return ""
+        # A trap never waits for credit: it would claim some that it does not use.
+        return self._trap(link.url) or ("" if self.has_room(root) else FULL)
 
     def _trap(self, url: str) -> str:
         """Return why a new URL is refused as one of endlessly many, "" if it is not."""

@@ -15,7 +15,8 @@
 | `c|root` | number of URLs of a root in this partition (derived) |
 | `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
 
-Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent.
+Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent. For the rows of
+the limits of roots see `budget_rows.py`.
 """
 
 from __future__ import annotations

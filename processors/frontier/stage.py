@@ -15,15 +15,15 @@ Laws:
 Delivery: at least once; a repeated request carries its version again, or a higher one, and records made from it are dropped or
 absorbed.
 
-Rows: see `rows.py`. Handlers: `discovery.py` and `outcomes.py`, both based on `requests.py`. The pause per address is kept by
-the edge; Crawl-delay travels with the request.
+Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `outcomes.py`, `budget_home.py` and `grants.py`, all based on
+`requests.py`. The pause per address is kept by the edge; Crawl-delay travels with the request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from processors.frontier.discovery import DiscoveryHandlers
+from processors.frontier.grants import GrantHandlers
 from processors.frontier.outcomes import OutcomeHandlers
 from processors.frontier.requests import FrontierSettings, Output
 from processors.frontier.rows import DERIVED, HOST_WAKE, Table
@@ -35,6 +35,8 @@ __all__ = ["DERIVED", "FrontierSettings", "Output", "deadline", "frontier", "out
 
 DUE = ("ok", "failed", "refused", "waiting", "gone")
 """States in which a due URL is requested; among gone URLs only roots and pages are ever due."""
+EVERYWHERE = ("seeded", "unseeded", "paused", "resumed")
+"""Events sent to every partition: their host is that of the root, whose partition alone gets a link with `seeded`."""
 TICK_BATCH = 5_000
 """Maximum number of URLs requested per tick; the rest wait for the next tick, which is due at once."""
 
@@ -64,7 +66,7 @@ def outstanding(rows: Rows, until: int) -> bool:
     return Table(rows).busy(until)
 
 
-class Decision(DiscoveryHandlers, OutcomeHandlers):
+class Decision(GrantHandlers, OutcomeHandlers):
     """Decision on one event."""
 
     def decide(self, record: CrawlEvent | Tick) -> Iterator[Output]:
@@ -73,7 +75,9 @@ class Decision(DiscoveryHandlers, OutcomeHandlers):
         if isinstance(record, Tick):
             yield from self.tick()
         elif handler := HANDLERS.get(record.kind):
+            self.key = record.host if record.kind not in EVERYWHERE or record.links else ""
             yield from handler(self, record)
+        yield from self.claims()
         for (host, reason, url), links in self.refused.items():
             for start in range(0, len(links), MAX_LINKS):
                 chunk = tuple(links[start : start + MAX_LINKS])
@@ -104,7 +108,10 @@ class Decision(DiscoveryHandlers, OutcomeHandlers):
         """Request a gone URL at its refresh, or forget it. A root is requested for as long as it is a root."""
         root = self.known_root(known)
         if not known.depth or self.is_requested_once_gone(known, root):
-            yield from self.revive(host, digest, known, root)
+            if known.depth and not known.moved and self.is_full(root):
+                self.table.schedule(host, digest, known, self.now + root.refresh * 1000)
+            else:
+                yield from self.revive(host, digest, known, root)
         else:
             self.table.forget(host, digest, known)
 
@@ -122,4 +129,6 @@ HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Output]]] = {
     "deferred": Decision.deferred,
     "paused": Decision.paused,
     "resumed": Decision.resumed,
+    "claimed": Decision.claimed,
+    "granted": Decision.granted,
 }

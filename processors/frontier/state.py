@@ -99,6 +99,64 @@ class HostState(_Row, frozen=True, array_like=True):
     """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
 
 
+class Budget(_Row, frozen=True, array_like=True):
+    """Share of this partition in a root's limit of URLs: its latest claim, and the credits granted to it; see `budget.py`."""
+
+    home: bool = False
+    """Whether this is the partition of the root's own key, which grants the credits."""
+    awaited: int = 0
+    """Home: number of partitions that must have reported before a credit is granted; 0: none, -1: unknown until the next run."""
+    granted: int = 0
+    """Credits of this partition; home has none, since it counts what the others leave."""
+    claim: int = 0
+    """Version of the latest claim; 0: none yet."""
+    pending: bool = False
+    """Whether that claim has no answer yet."""
+    until: int = -1
+    """Offset of the last event whose URLs the claim covers."""
+    origin: int = -1
+    """Offset of the event that caused the claim."""
+    used: int = 0
+    credits: int = 0
+    """As the claim states them."""
+    settled: int = -1
+    """URLs found by events up to this offset were admitted or refused by a grant."""
+    settled_at: int = -1
+    """Offset of that grant."""
+    owes: bool = False
+    """Whether home awaits a report, since the root had URLs before it had a limit."""
+
+
+class Share(_Row, frozen=True, array_like=True):
+    """Home's entry for one partition: its latest claim, and the answer."""
+
+    claim: int
+    """Version of the claim; 0: none, home itself waits for room."""
+    asker: str
+    used: int
+    credits: int
+    granted: int
+    answered_at: int = -1
+    """Offset of the event at which home answered; -1: not yet."""
+    waits: bool = False
+    """Whether URLs were refused there, so that it is to be notified of room."""
+    noticed_at: int = -1
+    """Offset of the event at which home notified it of room."""
+
+
+class Waiting(_Row, frozen=True, array_like=True):
+    """A URL found while its partition had no credit of its root."""
+
+    link: Link
+    depth: int
+    parent: str
+    offset: int
+    """Offset of the event that found it."""
+    listed: bool = False
+    moves: int = 0
+    trail: tuple[str, ...] = ()
+
+
 class Losses(_Row, frozen=True, array_like=True):
     """What a root loses in a run: the number of its URLs in this partition at the first loss, and of those removed since."""
 

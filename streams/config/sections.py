@@ -29,7 +29,7 @@ class RootDefaults(Section):
     depth: int = Field(default=10, ge=-1, le=1_000_000)
     """Maximum number of links from a root to a page, for http(s); -1: no limit."""
     urls: int = Field(default=10_000, ge=0, le=MOST)
-    """Maximum number of URLs of a root, for http(s); 0: no limit."""
+    """Maximum number of URLs of a root, over all partitions, for http(s); 0: no limit. Files have that of `--max-urls`."""
     ttl: int = Field(default=24 * 7 * DAY, gt=0, le=AGE)
     """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from processors.identity import frontier_key
 from processors.schemes import is_listing, scheme_of
 from schemas.codec import DecodeError, decode
@@ -25,10 +27,8 @@ def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Reco
     kind = "folder" if is_listing(root.url) else "file" if scheme_of(root.url).realm == "machine" else "page"
     owner = partition_of(host.encode(), partitions)
     link = Link(url=root.url, kind=kind)  # type: ignore[arg-type]
-    return [
-        (p, CrawlEvent(kind="seeded", host=host, time=now, url=root.url, root=root, links=(link,) if p == owner else ()))
-        for p in range(partitions)
-    ]
+    event = CrawlEvent(kind="seeded", host=host, time=now, url=root.url, root=root, partitions=partitions)
+    return [(p, replace(event, links=(link,)) if p == owner else event) for p in range(partitions)]
 
 
 def unseeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:

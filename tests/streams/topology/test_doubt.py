@@ -244,7 +244,7 @@ def test_inner_root_removed_in_doubt(make_simulator: Make, world: World, seeded:
 
 def test_other_device_is_known_until_the_last_slice() -> None:
     """A folder of several slices is compared with its former device in each of them: what vanishes in the last one is held too."""
-    rows, root, folder = MemoryRows(), Root(url="file:///t/", run="1"), "file:///t/big/"
+    rows, root, folder = MemoryRows(), Root(url="file:///t/", run="1", urls=0), "file:///t/big/"
     links = sorted((Link(url=f"{folder}{n}", kind="file", size=1) for n in range(4)), key=lambda link: url_digest(link.url))
     middle = url_digest(links[1].url)
 

@@ -11,7 +11,7 @@ from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root, Span, 
 from streams.simulator import MemoryRows
 
 FOLDER, FILE = "file:///tree/", "file:///tree/a"
-ROOT = Root(url=FOLDER, run="1")
+ROOT = Root(url=FOLDER, run="1", urls=0)
 CHILD = Link(url=FILE, kind="file", size=4, mtime=10, inode=3, ctime=20)
 
 

@@ -54,7 +54,7 @@ class Partition:
 
 def seed(run: str, time: int, url: str = URL) -> CrawlEvent:
     """The event that starts a root with a time-to-live of one second."""
-    root, links = Root(url=url, run=run, ttl=1), (Link(url=url, kind="page"),)
+    root, links = Root(url=url, run=run, urls=0, ttl=1), (Link(url=url, kind="page"),)
     return CrawlEvent(kind="seeded", host=HOST, time=time, url=url, root=root, links=links)
 
 
@@ -108,7 +108,7 @@ def test_removal_on_other_host_is_repeated() -> None:
     """So is the removal on a host that the root has moved to, to which its own event has no link."""
     partition = Partition()
     moved = "http://www.example.org"
-    root = Root(url=URL, run="1", ttl=1)
+    root = Root(url=URL, run="1", urls=0, ttl=1)
     links = (Link(url=f"{moved}/", kind="page"),)
     found = one(partition.give(CrawlEvent(kind="discovered", host=moved, time=1, url=URL, root=root, depth=-1, links=links)))
     there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
@@ -116,7 +116,7 @@ def test_removal_on_other_host_is_repeated() -> None:
     partition.fetched(request, 3)
     rows = Table(partition.rows)
     rows.put_host(moved, rows.host(moved).but(robots=FORBIDS, robots_until=99 * DAY))
-    again = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", ttl=1))
+    again = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", urls=0, ttl=1))
     told = [removed(partition.give(again, DELIVERED)) for _ in range(2)]
     assert [(gone.url, gone.outcome) for gone in told[0]] == [(f"{moved}/", "expired")]
     assert told[0] == told[1]
@@ -138,7 +138,7 @@ def test_unlisted_file_is_removed_by_first_listing_only() -> None:
     """A file missing in two listings is removed by the first, and removed again only when that listing comes again."""
     partition = Partition()
     folder, url = "file:///tree/", "file:///tree/a"
-    root = Root(url=folder, run="1", ttl=1, accept=10)
+    root = Root(url=folder, run="1", urls=0, ttl=1, accept=10)
 
     def listed(offset: int, *links: Link, committed: int = 0) -> list[Record]:
         span = Span(low=b"", high=b"\xff" * 16)
@@ -168,7 +168,7 @@ def test_url_found_after_expiry_survives_one_failure(committed: int) -> None:
 
     told = fails(asked, DELIVERED)
     assert [(of.url, of.outcome) for of in told] == [(URL, "expired")]
-    other = Root(url=f"{HOST}/other", run="2", ttl=1)
+    other = Root(url=f"{HOST}/other", run="2", urls=0, ttl=1)
     links = (Link(url=URL, kind="page"),)
     found = CrawlEvent(kind="discovered", host=HOST, time=2 * DAY + 3, url=other.url, root=other, links=links)
     anew = one(partition.give(found, DELIVERED + 1, committed))
@@ -182,7 +182,7 @@ def test_gone_root_is_not_asked_again() -> None:
     partition = Partition()
     asked = partition.resolved(partition.seeded("1", 1), 2)
     partition.give(CrawlEvent(kind="gone", host=HOST, time=3, url=URL, version=asked.version, root=asked.root))
-    partition.give(CrawlEvent(kind="unseeded", host=HOST, time=4, url=URL, root=Root(url=URL, run="2")))
+    partition.give(CrawlEvent(kind="unseeded", host=HOST, time=4, url=URL, root=Root(url=URL, run="2", urls=0)))
     assert not list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
     assert not list(partition.rows.scan(b"u|"))
 
@@ -196,21 +196,21 @@ def test_url_found_long_after_removal_survives_one_failure() -> None:
     tick = list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
     assert [gone.url for gone in removed(tick)] == [URL]
     rows.put_host(HOST, rows.host(HOST).but(robots=b"", robots_until=300 * DAY))
-    other = Root(url=f"{HOST}/other", run="2")
+    other = Root(url=f"{HOST}/other", run="2", urls=0)
     links = (Link(url=URL, kind="page"),)
     found = CrawlEvent(kind="discovered", host=HOST, time=200 * DAY, url=other.url, root=other, links=links)
     asked = one(partition.give(found, 5_000, 5_000))
     assert not removed(
         partition.give(CrawlEvent(kind="failed", host=HOST, time=200 * DAY, url=URL, version=asked.version, reason="odd"))
     )
-    again = CrawlEvent(kind="seeded", host=HOST, time=230 * DAY, url=other.url, root=Root(url=other.url, run="3"))
+    again = CrawlEvent(kind="seeded", host=HOST, time=230 * DAY, url=other.url, root=Root(url=other.url, run="3", urls=0))
     assert one(partition.give(again)).url == URL
 
 
 class Two(Partition):
     """Two roots with a page each on one host; the second has a time-to-live of one second."""
 
-    first, second = Root(url=URL, run="1"), Root(url=f"{HOST}/b", run="1", ttl=1)
+    first, second = Root(url=URL, run="1", urls=0), Root(url=f"{HOST}/b", run="1", urls=0, ttl=1)
 
     def finds(self, root: Root, url: str, time: int) -> None:
         """Discover a page of a root, or the root itself, and fetch it."""
@@ -242,7 +242,7 @@ def test_removals_by_end_of_root_are_repeated() -> None:
     request = one(partition.give(by_both))
     partition.fetched(request, 4)
     partition.says(HOST, FORBIDS)
-    ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2"))
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", urls=0))
     told = [[(gone.url, gone.reason, gone.version) for gone in removed(partition.give(ends, DELIVERED))] for _ in range(2)]
     assert sorted(gone[:2] for gone in told[0]) == [(URL, "no root asks for it any more"), (shared, "past its time-to-live")]
     assert sorted(told[0]) == sorted(told[1])
@@ -259,7 +259,7 @@ def test_outputs_for_queue_of_other_root_are_repeated(forbidden: bytes) -> None:
     late = msgspec.structs.replace(partition.second, run="2")
     partition.give(CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=late.url, root=late))
     partition.says(elsewhere, forbidden, 2 * DAY + 5)
-    run = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY + 9, url=URL, root=Root(url=URL, run="2"))
+    run = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY + 9, url=URL, root=Root(url=URL, run="2", urls=0))
     told = [[one for one in partition.give(run, DELIVERED) if not isinstance(one, CrawlEvent)] for _ in range(2)]
     assert [(type(one), one.url) for one in told[0] if isinstance(one, (FetchedObject, FetchRequest))] == [
         (FetchedObject if forbidden is FORBIDS else FetchRequest, f"{elsewhere}/y")
@@ -272,7 +272,7 @@ def test_removal_cut_between_two_rows_is_completed() -> None:
     partition = Partition()
     partition.begins()
     before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
-    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2", urls=0))
     assert len(removed(partition.give(ends, DELIVERED))) == 1
     for key, value in before.items():
         partition.rows.put(key, value)
@@ -284,7 +284,7 @@ def test_delivered_removals_are_forgotten() -> None:
     """Removals are noted only as long as they may have to be repeated."""
     partition = Partition()
     partition.begins()
-    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2", urls=0))
     partition.give(ends, DELIVERED)
     other = seed("1", 10, f"{HOST}/other")
     for committed, noted in ((DELIVERED, 1), (DELIVERED + 1, 0)):
