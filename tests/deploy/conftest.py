@@ -15,9 +15,14 @@ import pytest
 from streams.config.settings import known, load
 from tests.deploy import tools
 from tests.deploy.manifests import VALUES, Manifest
+from tests.servers.certificates import Authority
 
 PINNED = re.compile(r"^[a-z0-9./_-]+:(v?\d+\.\d+\.\d+[a-z0-9.-]*)(@sha256:[0-9a-f]{64})?$")
 """An image reference with a complete version: three numbers, and optionally a digest."""
+
+
+MOUNTED = re.compile(r"/run/secrets/|/etc/harvest/")
+"""Where secrets are mounted."""
 
 
 class HelmError(Exception):
@@ -96,11 +101,23 @@ def full(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
 
 
 @pytest.fixture(scope="session")
-def settings_of() -> Any:
-    """A function that loads settings from environment variables; an unknown setting or an invalid value is an error."""
+def settings_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A function that loads settings from environment variables; an unknown setting or an invalid value is an error.
+
+    A file that would be mounted from a secret is replaced by one with a content of its kind.
+    """
+    folder = tmp_path_factory.mktemp("secrets")
+    certificate, key = Authority(folder).sign("harvest")
+    (folder / "secret").write_text("secret\n")
+    files = {"_FILE": folder / "secret", "_KEY": key, "": certificate}
+
+    def mounted(name: str, value: str) -> str:
+        if not MOUNTED.match(value):
+            return value
+        return str(next(path for end, path in files.items() if name.endswith(end)))
 
     def read(environ: Mapping[str, str | None]) -> Any:
-        ours = {name: str(value) for name, value in environ.items() if name.startswith("HARVEST_")}
+        ours = {name: mounted(name, str(value)) for name, value in environ.items() if name.startswith("HARVEST_")}
         named = {re.sub(r"_BROKERS_\w+_(QUERY|TTL)$", r"_BROKERS_NAME_\1", variable) for variable in ours}
         assert named <= {setting.variable for setting in known()}
         return load(None, None, ours)

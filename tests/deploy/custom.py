@@ -1,6 +1,7 @@
 """Schemas of the custom resources that the chart can create: the fields that it uses, from their operators' documentation.
 
-KEDA's ScaledObject (keda.sh/v1alpha1), the Prometheus operator's ServiceMonitor and PrometheusRule (monitoring.coreos.com/v1).
+KEDA's ScaledObject and TriggerAuthentication (keda.sh/v1alpha1); the Prometheus operator's ServiceMonitor, PodMonitor and
+PrometheusRule (monitoring.coreos.com/v1).
 """
 
 from __future__ import annotations
@@ -41,9 +42,15 @@ TRIGGER = fields(
             },
             offsetResetPolicy={"enum": ["earliest", "latest"]},
             allowIdleConsumers={"enum": ["true", "false"]},
+            sasl={"enum": ["none", "plaintext", "scram_sha256", "scram_sha512"]},
+            tls={"enum": ["enable", "disable"]},
         ),
-    }
+    },
+    authenticationRef=fields({"name": TEXT}),
 )
+PARAMETER: Schema = {"enum": ["username", "password", "ca", "cert", "key"]}
+"""Parameters of KEDA's Kafka scaler that an authentication may give."""
+ENDPOINT = fields({"port": TEXT}, path=TEXT, interval=TEXT)
 RULE = fields({"alert": TEXT, "expr": TEXT, "labels": TEXTS, "annotations": TEXTS}, **{"for": TEXT})
 CUSTOM = {
     ("keda.sh/v1alpha1", "ScaledObject"): resource(
@@ -57,11 +64,24 @@ CUSTOM = {
             maxReplicaCount=COUNT,
         ),
     ),
+    ("keda.sh/v1alpha1", "TriggerAuthentication"): resource(
+        "keda.sh/v1alpha1",
+        "TriggerAuthentication",
+        fields(
+            {"secretTargetRef": {"type": "array", "items": fields({"parameter": PARAMETER, "name": TEXT, "key": TEXT})}},
+            env=listed(fields({"parameter": PARAMETER, "name": TEXT}, containerName=TEXT)),
+        ),
+    ),
+    ("monitoring.coreos.com/v1", "PodMonitor"): resource(
+        "monitoring.coreos.com/v1",
+        "PodMonitor",
+        fields({"selector": fields({"matchLabels": TEXTS}), "podMetricsEndpoints": listed(ENDPOINT)}, jobLabel=TEXT),
+    ),
     ("monitoring.coreos.com/v1", "ServiceMonitor"): resource(
         "monitoring.coreos.com/v1",
         "ServiceMonitor",
         fields(
-            {"selector": fields({"matchLabels": TEXTS}), "endpoints": listed(fields({"port": TEXT}, path=TEXT, interval=TEXT))},
+            {"selector": fields({"matchLabels": TEXTS}), "endpoints": listed(ENDPOINT)},
             jobLabel=TEXT,
         ),
     ),

@@ -47,9 +47,50 @@ LEAST = {
     "index": {"url": ""},
 }
 """Values that disable every option."""
+OPERATOR: dict[str, Any] = {
+    "kafka": {
+        "brokers": ["kafka.example.org:9093"],
+        "security": {
+            "protocol": "SASL_SSL",
+            "user": "harvest",
+            "passwordSecret": "user",
+            "caSecret": "cluster-ca",
+            "certificateSecret": "user",
+        },
+    },
+    "index": {"existingSecret": "opensearch"},
+    "blobs": {
+        "url": "s3://bodies/production",
+        "endpoint": "https://s3.example.org:9000",
+        "region": "eu",
+        "existingSecret": "s3",
+        "caSecret": "s3-ca",
+        "cache": 5_000_000_000,
+        "cacheVolume": "10Gi",
+    },
+    "serviceAccount": {"name": "gatherer", "annotations": {"example.org/role": "bodies"}},
+    "envFrom": [{"secretRef": {"name": "proxies"}}],
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "extraVolumes": [{"name": "more", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    "stages": {
+        "fetch": {
+            "extraVolumes": [{"name": "roots", "persistentVolumeClaim": {"claimName": "files", "readOnly": True}}],
+            "extraVolumeMounts": [{"name": "roots", "mountPath": "/srv/files", "readOnly": True}],
+        }
+    },
+    "autoscaling": {"enabled": True},
+    "networkPolicy": {
+        "blobsTo": [{"ipBlock": {"cidr": "198.51.100.0/24"}}],
+        "extraEgress": [{"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}], "ports": [{"protocol": "TCP", "port": 443}]}],
+    },
+    "monitoring": {"podMonitor": {"enabled": True}, "annotations": True},
+    "gateway": {"enabled": True, "existingSecret": "search"},
+}
+"""Values of an operator with a Kafka, an OpenSearch and an object storage of their own, each with TLS and a login."""
 GATEWAY: dict[str, dict[str, Any]] = {"gateway": {"enabled": True, "token": "0123456789abcdef"}}
 """Values that add the gateway with a token of its own, and leave the rest as it comes."""
-VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST, "gateway": GATEWAY}
+VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST, "gateway": GATEWAY, "operator": OPERATOR}
 
 
 def of(manifests: list[Manifest], *kinds: str) -> dict[str, Manifest]:
@@ -68,6 +109,8 @@ def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
     for m in manifests:
         if m["kind"] == "Pod":
             yield m["metadata"]["name"], m["spec"]
+        elif m["kind"] == "CronJob":
+            yield m["metadata"]["name"], m["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         elif m["kind"] in ("Deployment", "StatefulSet", "Job"):
             yield m["metadata"]["name"], m["spec"]["template"]["spec"]
 

@@ -20,15 +20,27 @@ from tests.servers import kafka, opensearch
 
 PROFILES = ("core", "search", "observability", "registry")
 Services = dict[str, dict[str, Any]]
+SECRETS = (
+    *(f"KAFKA_SECURITY_{name}" for name in ("PASSWORD_FILE", "CA", "CERTIFICATE", "KEY")),
+    *(f"INDEX_{name}" for name in ("PASSWORD_FILE", "CA", "CERTIFICATE", "KEY")),
+    *("BLOBS_SECRET_KEY_FILE", "BLOBS_CA"),
+)
+"""Settings whose value in a container is the path of a secret, without HARVEST_."""
+NEEDS = (
+    (("topics", "frontier", "fetch", "essence", "catalog", "register", "dedup", "index", "gateway"), "KAFKA_SECURITY"),
+    (("index", "gateway"), "INDEX"),
+    (("fetch", "essence"), "BLOBS"),
+)
+"""Which services get the secrets of which section."""
 
 
 @pytest.fixture(scope="session")
 def compose(installed: None, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
     """A function from profiles to the compose file as docker-compose resolves it. Raises CalledProcessError for an invalid file."""
 
-    def config(*profiles: str, file: Path = root / "docker" / "compose.yaml") -> dict[str, Any]:
+    def config(*profiles: str, file: Path = root / "docker" / "compose.yaml", **variables: str) -> dict[str, Any]:
         options = [word for profile in profiles for word in ("--profile", profile)]
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path_factory.getbasetemp())}
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path_factory.getbasetemp()), **variables}
         command = [str(tools.COMPOSE), "--file", str(file), *options, "config", "--format", "json"]
         answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environ)
         return dict(json.loads(answer.stdout))
@@ -150,8 +162,10 @@ def test_prometheus_scrapes_every_stage_and_the_gateway(ours: Services, helm: He
     ((port, page),) = re.findall(r"(?m)^EXPOSE (\d+) (\d+)$", (root / "docker" / "Dockerfile").read_text("utf-8"))
     found = helm.yaml(root / "docker" / "prometheus" / "prometheus.yaml")
     (job,) = found["scrape_configs"]
-    targets = job["static_configs"][0]["targets"]
-    assert sorted(targets) == sorted([f"gateway:{page}", *(f"{name}:{port}" for name, service in ours.items() if started(service))])
+    targets = {f"{name}:{one['port']}" for one in job["dns_sd_configs"] for name in one["names"]}
+    assert targets == {f"gateway:{page}", *(f"{name}:{port}" for name, service in ours.items() if started(service))}
+    # By address records: a name alone would be one target, however many containers it has.
+    assert {one["type"] for one in job["dns_sd_configs"]} == {"A"}
     assert found["rule_files"] == ["/etc/prometheus/alerts.yaml"]
 
 
@@ -176,3 +190,64 @@ def test_gateway_starts_behind_opensearch_and_keeps_nothing(services: Services) 
     assert int(service["mem_limit"]) == 1 << 30
     assert {mount.partition(":")[0] for mount in service["tmpfs"]} == {"/tmp", "/var/lib/harvest"}
     assert all("size=" in mount for mount in service["tmpfs"])
+
+
+def test_every_service_has_a_memory_limit(services: Services) -> None:
+    """No service can take the memory of the others: each has a limit."""
+    assert all(int(service.get("mem_limit", 0)) >= 1 << 28 for service in services.values())
+
+
+def test_image_can_be_given_by_digest(compose: Callable[..., dict[str, Any]], ours: Services) -> None:
+    """HARVEST_IMAGE replaces the image of all own services, so that they run what a digest names."""
+    image = f"registry.example.org/harvest@sha256:{'0' * 64}"
+    found = compose(*PROFILES, HARVEST_IMAGE=image)["services"]
+    assert {found[name]["image"] for name in ours} == {image}
+
+
+def test_secrets_are_mounted_as_files_of_the_services_that_need_them(
+    compose: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """A variable names a file of this machine; services get its path as a secret in the setting, and never its content."""
+    files = {name: tmp_path / name.lower() for name in SECRETS}
+    for name, path in files.items():
+        path.write_text(f"content of {name}")
+    given = {f"HARVEST_{name}": str(path) for name, path in files.items()}
+    found = compose(*PROFILES, **given)
+    assert "content of" not in json.dumps(found)
+    assert {secret["file"] for secret in found["secrets"].values()} == set(given.values())
+    for name, service in found["services"].items():
+        mounted = {f"/run/secrets/{secret['source']}": secret["source"] for secret in service.get("secrets", [])}
+        sections = {section for stages, section in NEEDS if name in stages}
+        wanted = {variable for variable in given if variable.startswith(tuple(f"HARVEST_{section}_" for section in sections))}
+        environment = service.get("environment") or {}
+        assert {v for v in given if environment.get(v)} == (wanted if sections else set()), name
+        assert {environment[v]: given[v] for v in given if v in environment} == {
+            path: found["secrets"][source]["file"] for path, source in mounted.items()
+        }, name
+
+
+def test_login_is_passed_to_all_own_services(compose: Callable[..., dict[str, Any]], settings_of: Any, tmp_path: Path) -> None:
+    """The settings of an outside Kafka, OpenSearch and object storage are passed on; the program accepts them together."""
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    given = {
+        "HARVEST_KAFKA_BROKERS": "a:9093",
+        "HARVEST_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "HARVEST_KAFKA_SECURITY_USER": "harvest",
+        "HARVEST_KAFKA_SECURITY_PASSWORD_FILE": str(password),
+        "HARVEST_INDEX_URL": "https://search:9200",
+        "HARVEST_INDEX_USER": "harvest",
+        "HARVEST_INDEX_PASSWORD_FILE": str(password),
+        "HARVEST_BLOBS_URL": "s3://bucket/bodies",
+        "HARVEST_BLOBS_ENDPOINT": "https://s3:9000",
+        "HARVEST_BLOBS_ACCESS_KEY": "harvest",
+        "HARVEST_BLOBS_SECRET_KEY_FILE": str(password),
+        "HARVEST_BLOBS_CACHE": "1000000",
+    }
+    services = compose("core", "search", **given)["services"]
+    for name in ("topics", "frontier", "fetch", "essence", "index", "gateway"):
+        found = settings_of(services[name]["environment"])
+        assert (found.kafka.brokers, found.kafka.security.protocol) == (("a:9093",), "SASL_SSL")
+        assert found.kafka.security.password.get_secret_value() == "secret"
+        assert (found.index.user == "harvest") == (name in ("index", "gateway"))
+        assert (found.blobs.url == "s3://bucket/bodies") == (name in ("fetch", "essence"))

@@ -54,13 +54,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The mounts of the secrets of Kafka and of OpenSearch, and their volumes; nothing where there are none. */}}
+{{/* The mounts of the secrets of Kafka and of OpenSearch, and of extraVolumes, with their volumes; nothing where there are none. */}}
 {{- define "harvest.secrets.mount" -}}
 {{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
 - {name: kafka, mountPath: /etc/harvest/kafka, readOnly: true}
 {{- end }}{{- end }}
 {{- with .Values.index }}{{- if or .passwordSecret .caSecret }}
 - {name: index, mountPath: /etc/harvest/index, readOnly: true}
+{{- end }}{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The mounts of the secrets of object storage, for the stages that read or write bodies, and their volumes. */}}
+{{- define "harvest.blobs.mount" -}}
+{{- with .Values.blobs }}{{- if and .url (or .existingSecret .caSecret) }}
+- {name: blobs-login, mountPath: /etc/harvest/blobs, readOnly: true}
+{{- end }}{{- end }}
+{{- end }}
+
+{{- define "harvest.blobs.volume" -}}
+{{- with .Values.blobs }}{{- if and .url (or .existingSecret .caSecret) }}
+- name: blobs-login
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- if .existingSecret }}
+      - secret: {name: {{ .existingSecret }}, items: [{key: {{ .secretKey }}, path: secret-key}]}
+      {{- end }}
+      {{- if .caSecret }}
+      - secret: {name: {{ .caSecret }}, items: [{key: {{ .caKey }}, path: ca.pem}]}
+      {{- end }}
 {{- end }}{{- end }}
 {{- end }}
 
@@ -94,6 +119,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       - secret: {name: {{ . }}, items: [{key: {{ $.Values.index.caKey }}, path: ca.pem}]}
       {{- end }}
 {{- end }}{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* The settings of a stage or of `gateway`, as the environment has them; `stage` is empty for the commands that are neither. */}}
@@ -133,7 +161,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- if eq .stage "gateway" -}}
 {{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath "HARVEST_SERVE_PROXIES" (join "," $v.gateway.proxies)) -}}
-{{- else if .stage -}}
+{{- else if and .stage (ne .stage "bodies") -}}
 {{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
 {{- end -}}
 {{- if has .stage (list "index" "gateway" "") -}}
@@ -141,6 +169,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .user -}}{{- $_ := set $env "HARVEST_INDEX_USER" .user -}}{{- end -}}
 {{- if .passwordSecret -}}{{- $_ := set $env "HARVEST_INDEX_PASSWORD_FILE" "/etc/harvest/index/password" -}}{{- end -}}
 {{- if .caSecret -}}{{- $_ := set $env "HARVEST_INDEX_CA" "/etc/harvest/index/ca.pem" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.blobs.url (has .stage (list "fetch" "essence" "bodies")) -}}
+{{- with $v.blobs -}}
+{{- $env = merge $env (dict "HARVEST_BLOBS_URL" .url "HARVEST_BLOBS_ENDPOINT" .endpoint "HARVEST_BLOBS_REGION" .region "HARVEST_BLOBS_CACHE" (int64 .cache)) -}}
+{{- if .existingSecret -}}{{- $_ := set $env "HARVEST_BLOBS_SECRET_KEY_FILE" "/etc/harvest/blobs/secret-key" -}}{{- end -}}
+{{- if .caSecret -}}{{- $_ := set $env "HARVEST_BLOBS_CA" "/etc/harvest/blobs/ca.pem" -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if eq .stage "fetch" -}}{{- $env = merge $env (dict "HARVEST_FETCH_SPOOL" "/var/lib/harvest") -}}{{- end -}}
@@ -157,6 +192,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       name: {{ $v.index.existingSecret }}
       key: url
 {{- end }}
+{{- if and $v.blobs.url $v.blobs.existingSecret (has .stage (list "fetch" "essence" "bodies")) }}
+- name: HARVEST_BLOBS_ACCESS_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ $v.blobs.existingSecret }}
+      key: {{ $v.blobs.accessKey }}
+{{- end }}
 {{- if and (eq .stage "gateway") (or $v.gateway.token $v.gateway.existingSecret) }}
 - name: HARVEST_SERVE_TOKEN
   valueFrom:
@@ -164,6 +206,40 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       name: {{ default (include "harvest.gateway" .root) $v.gateway.existingSecret }}
       key: token
 {{- end }}
+{{- with $v.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "harvest.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "harvest.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end }}
+
+{{/* Annotations of pods: by which Prometheus finds them, where it goes by annotations, and those of the values. */}}
+{{- define "harvest.annotations" -}}
+{{- $found := deepCopy .root.Values.podAnnotations -}}
+{{- if .root.Values.monitoring.annotations -}}
+{{- $found = merge $found (dict "prometheus.io/scrape" "true" "prometheus.io/path" "/metrics" "prometheus.io/port" (.port | toString)) -}}
+{{- end -}}
+{{- with $found }}{{ toYaml . }}{{- end -}}
+{{- end }}
+
+{{/* The egress to what a network policy names: peers, and ports if they are known. */}}
+{{- define "harvest.index.egress" -}}
+- to: {{- toYaml .Values.networkPolicy.indexTo | nindent 4 }}
+  {{- if .Values.networkPolicy.indexPorts }}
+  ports:
+    {{- range .Values.networkPolicy.indexPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- else if and .Values.index.url (not .Values.index.existingSecret) }}
+  ports:
+    - {protocol: TCP, port: {{ include "harvest.port" .Values.index.url }}}
+  {{- end }}
 {{- end }}
 
 {{/* What all pods share: nobody's rights, and no variables of services, which begin as our settings do. */}}
@@ -203,6 +279,9 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities:
     drop: [ALL]
+{{- with .Values.envFrom }}
+envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* Ports of HOST:PORT, or of a URL. */}}
