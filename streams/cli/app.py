@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from streams.cli.commands.annotate import annotate
+from streams.cli.commands.backup import backup, restore
 from streams.cli.commands.bodies import app as bodies
 from streams.cli.commands.cat import cat
 from streams.cli.commands.describe import describe
@@ -87,7 +88,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
 )
-for command in (gather, search, show, summarize, annotate, serve, run, worker, cat, why, replay, export, doctor, describe):
+for command in (
+    gather,
+    search,
+    show,
+    summarize,
+    annotate,
+    serve,
+    run,
+    worker,
+    cat,
+    why,
+    replay,
+    export,
+    backup,
+    restore,
+    doctor,
+    describe,
+):
     app.command()(command)
 app.command("import")(import_topic)
 for name, commands in (

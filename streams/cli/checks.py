@@ -54,6 +54,20 @@ def checks(found: Settings) -> Iterator[Check]:
     yield _room(found.data)
 
 
+def backup_check(folder: Path) -> Check:
+    """Read and verify the latest backup in a folder, or one backup."""
+
+    def look() -> str:
+        from streams.cli.common import counted
+        from streams.operations.restore import find_backup, verify_backup
+
+        backup = find_backup(folder)
+        held = verify_backup(backup)
+        return f"{backup}: gatherer {held.gatherer or '-'}, {counted(held.bodies, 'body', 'bodies')}, by harvest {held.harvest}"
+
+    return _tried("backup", look)
+
+
 def _removals(found: Settings) -> Iterator[Check]:
     """Yield a failed check for each root that has removals in doubt; one that holds if none has."""
     from streams.embedded.outcomes import doubts

@@ -187,6 +187,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "processors.query.mistakes": ("QueryError", 2),
         "sinks.index.errors": ("IndexDamaged", 1),
         "streams.operations.rebuild": ("MismatchError", 1),
+        "streams.operations.backup_format": ("BackupError", 1),
         "streams.sandbox.values": ("SandboxError", 1),
         "streams.kafka.client.brokers": ("BrokerError", 1),
         "streams.kafka.client.reach": ("ClientSettingsError", 2),

@@ -8,7 +8,7 @@ Laws:
   holds for the check of rejections.
 - Upkeep works in steps between turns, on their thread: one partition compacted, one topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
-  than the body.
+  than the body. None goes while a backup copies them: the next upkeep removes what is left.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from streams.logs import StoreLog
 from streams.operations.dead_letters import resolved_offsets
 from streams.store import Offsets, Store
 from streams.store.data_folder import SPACE
+from streams.store.locks import bodies_trimmed
 from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology
 
 REMOVALS = 90 * 86_400_000
@@ -57,7 +58,9 @@ def upkeep_steps(runner: Embedded, retention: float) -> Iterator[None]:
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
             yield
     yield from _forgive(store, before)
-    runner.blobs.trim(before - MARGIN, _unread_bodies(store))
+    with bodies_trimmed(runner.folder) as alone:
+        if alone:
+            runner.blobs.trim(before - MARGIN, _unread_bodies(store))
 
 
 def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[int, int]:

@@ -54,6 +54,36 @@ class LockFile:
             self._fd = -1
 
 
+@contextmanager
+def bodies_kept(folder: Path) -> Iterator[None]:
+    """Keep the bodies of a data folder from being trimmed during a `with` block, after waiting for a trim. Raises OSError.
+
+    The lock is on the folder itself, so that a user who may only read it can take it too, and leaves no file behind.
+    """
+    with _folder_locked(folder, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def bodies_trimmed(folder: Path) -> Iterator[bool]:
+    """Yield whether the bodies of a data folder may be trimmed during the `with` block: not while somebody copies them."""
+    try:
+        with _folder_locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield True
+    except BlockingIOError:
+        yield False
+
+
+@contextmanager
+def _folder_locked(folder: Path, kind: int) -> Iterator[None]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, kind)
+        yield
+    finally:
+        os.close(fd)
+
+
 def runner_of(folder: Path) -> int:
     """Return the process id of the runner of a data folder; 0 if there is none, or none of this machine (or container).
 

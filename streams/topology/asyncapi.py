@@ -104,7 +104,7 @@ def _operation(topic: Topic[Record], drawn: Topology) -> dict[str, Any]:
     return {
         "action": "send",
         "channel": {"$ref": f"#/channels/{_id(topic.name)}"},
-        "summary": f"Written by {', '.join(drawn.writers(topic)) or 'every stage'}.",
+        "summary": f"Written by {drawn.written_by(topic)}.",
     }
 
 

@@ -102,6 +102,11 @@ class TopologySettings(msgspec.Struct, frozen=True):
     brokers: tuple[Broker, ...] = (Broker(),)
 
 
+def outputs_of(stage: Stage[Any, Any] | Edge[Any, Any]) -> tuple[Topic[Any], ...]:
+    """Return the topics that a stage writes, apart from its ticks: its outputs, and `rejected`, which every stage may write."""
+    return (*(topic for topic in stage.outputs if topic.name != REJECTED.name), REJECTED)
+
+
 @dataclass(frozen=True)
 class Topology:
     """All stages and topics, in flow order."""
@@ -127,7 +132,12 @@ class Topology:
 
     def writers(self, topic: Topic[Record]) -> tuple[str, ...]:
         """Return the names of the stages that write a topic (law 1)."""
-        return tuple(s.name for s in self.stages if topic.name in {t.name for t in s.outputs})
+        return tuple(s.name for s in self.stages if topic.name in {t.name for t in outputs_of(s)})
+
+    def written_by(self, topic: Topic[Record]) -> str:
+        """Return the writers of a topic for a reader of the documentation."""
+        names = self.writers(topic)
+        return "all stages" if len(names) == len(self.stages) else ", ".join(names) or "the command line"
 
     def readers(self, topic: Topic[Record]) -> tuple[str, ...]:
         """Return the names of the stages that read a topic."""

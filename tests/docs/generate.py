@@ -87,7 +87,7 @@ def _topic(drawn: Topology, name: str) -> Iterator[str]:
     yield f"`{name}`{' (public)' if topic.public else ''}"
     yield ", ".join(cls.__name__ for cls in topic.carries)
     yield {"compact": "latest of each key", "delete": "for a time", "always": "always"}[topic.keep]
-    yield "all stages" if name == "rejected" else ", ".join(drawn.writers(topic)) or "the command line"
+    yield drawn.written_by(topic)
     yield ", ".join(drawn.readers(topic)) or "who asks"
     yield topic.says
 

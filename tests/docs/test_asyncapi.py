@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streams.kafka.client.brokers import written_topics
 from streams.topology import asyncapi
 from streams.topology.flow import TopologySettings, topology
 
@@ -67,3 +68,20 @@ def test_references_resolve(description: dict[str, Any]) -> None:
         node: Any = description
         for step in reference.removeprefix("#/").split("/"):
             node = node[step]
+
+
+def test_readme_and_description_name_the_same_writers(root: Path, description: dict[str, Any]) -> None:
+    """The README's table of topics and the description name the same writers of each public topic."""
+    rows = [[cell.strip() for cell in row.split("|")] for row in (root / "schemas" / "README.md").read_text("utf-8").splitlines()]
+    table = {row[1].split("`")[1]: row[4] for row in rows if len(row) == 8 and row[1].endswith("(public)")}
+    written = {operation["channel"]["$ref"]: operation["summary"] for operation in description["operations"].values()}
+    assert table
+    assert {f"#/channels/{name.replace('.', '-')}": f"Written by {writers}." for name, writers in table.items()} == written
+
+
+def test_every_stage_writes_rejections() -> None:
+    """Every stage is a writer of `rejected` in the topology, and has the right to write it on a cluster."""
+    drawn = topology(TopologySettings())
+    assert drawn.writers(drawn.topic("rejected")) == tuple(stage.name for stage in drawn.stages)
+    for stage in drawn.stages:
+        assert written_topics(stage).count("rejected") == 1, stage.name

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams.kafka.client.cluster import Cluster, changelog_of
 from streams.kafka.client.reach import Contact
-from streams.topology.flow import REJECTED, Edge, Stage, Topology
+from streams.topology.flow import Edge, Stage, Topology, outputs_of
 
 TIMEOUT = 10.0
 """Seconds that a broker has to answer."""
@@ -50,7 +50,7 @@ class BrokerError(Exception):
 def written_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
     """Return the names of the topics that a stage writes."""
     ticks = stage.ticks if isinstance(stage, Stage) else None
-    return [topic.name for topic in (*((ticks,) if ticks else ()), *stage.outputs, REJECTED)]
+    return [topic.name for topic in (*((ticks,) if ticks else ()), *outputs_of(stage))]
 
 
 def stage_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
