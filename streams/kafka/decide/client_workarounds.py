@@ -228,7 +228,7 @@ def current(event: EventT[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def tables(folder: Path, now: float) -> Iterator[None]:
+def tables(folder: Path, now: float, changelog: str = "") -> Iterator[None]:
     """Prepare the folder of a worker's tables: emptied, unless the last worker closed it in order and recently.
 
     Cause: a row is in RocksDB before the broker has it. The last writes of a killed worker may exist only there, ahead of the
@@ -236,16 +236,17 @@ def tables(folder: Path, now: float) -> Iterator[None]:
     partition moves. A store out of use for longer than the changelog keeps tombstones misses removals. An empty store is filled
     from the changelog, and holds exactly what is committed. (Independently, law 5 holds: on redelivery put again.)
 
-    `now` is in seconds since the epoch. If the block raises, the next use begins empty.
+    `now` is in seconds since the epoch; `changelog` is the topic id of the changelog: tables made from another one are dropped.
+    If the block raises, the next use begins empty.
     """
     mark = folder / CLEAN
-    if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY:
+    if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY or mark.read_text("utf-8") != changelog:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     mark.unlink(missing_ok=True)
     _flush(folder)
     yield
-    mark.touch()
+    mark.write_text(changelog, "utf-8")
     _flush(folder)
 
 

@@ -100,6 +100,15 @@ def test_tables_are_kept_for_limited_time(tmp_path: Path, away: float, *, kept: 
         assert (tmp_path / "store" / "row").exists() == kept
 
 
+@pytest.mark.parametrize(("now", "kept"), [("first", True), ("second", False)])
+def test_tables_of_another_changelog_are_dropped(tmp_path: Path, now: str, *, kept: bool) -> None:
+    """Tables that were made from a changelog with another topic id are not used: their rows are not in the present one."""
+    with tables(tmp_path / "store", time.time(), "first"):
+        (tmp_path / "store" / "row").touch()
+    with tables(tmp_path / "store", time.time(), now):
+        assert (tmp_path / "store" / "row").exists() == kept
+
+
 def test_tables_are_empty_after_error(tmp_path: Path) -> None:
     """A worker that ends with an exception leaves no tables that the next one uses."""
     with suppress(ZeroDivisionError), tables(tmp_path / "store", time.time()):
