@@ -65,6 +65,14 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         if self.consumer.app.conf.consumer_group_instance_id:
             watch_membership(self._consumer, cast("Transport", self.consumer.transport).taken)
 
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Report nothing about partitions that seem to stand still: the watchdog finds those that do (`worker/watchdog.py`).
+
+        Cause: Faust compares the end of a partition with the consumer's position, and takes a partition with a record to read for
+        stuck if its stream has had none since the start, which may be hours ago: the first record of each partition is then an
+        error of many lines ("Stream has not started processing", with possible causes), and so are later ones after a long pause.
+        """
+
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
         """Create a client that reads committed records only and gets prompt answers.
 
