@@ -34,10 +34,21 @@ def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, co
     name = named(found, broker)
     with watched(quiet=quiet) as watch:
         tally = rebuild_serving_index(found, name, Selection(archive(name).name), watch)
+    if found.kafka.brokers:
+        _accept(found, name)
     if not quiet:
         takes = "harvest worker takes" if found.kafka.brokers else "harvest run, or the next harvest gather, takes"
         hint = f"nothing is in the Broker's topic ({takes} an import there)"
         note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
+
+
+def _accept(found: Settings, broker: str) -> None:
+    """Have the sink take its topic as it is now, though it was made again: the new index holds its offsets. Raises ClusterError."""
+    from streams.config.topology import topology_of
+    from streams.kafka.client.cluster import Cluster
+    from streams.kafka.client.topic_reset import reset_stage
+
+    reset_stage(Cluster.of(found.kafka), topology_of(found), f"index.{broker}")
 
 
 def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> ReplayProgress:

@@ -125,6 +125,40 @@ def members(json: Json = False, config: Config = None) -> None:
         note(f"without a worker: {', '.join(idle)}")
 
 
+@app.command()
+def reset(
+    stages: Annotated[list[str], typer.Argument(metavar="STAGE...", help="Stages whose workers refuse to start.")],
+    config: Config = None,
+) -> None:
+    """Make stages start over on topics that were deleted and made again, or that lost records; nothing else changes.
+
+    An input is read from its first record; with a changelog, all inputs of its stage are, as far as they are retained. No worker of
+    the stage may run. An index is made from its topic anew by `harvest index rebuild`.
+    """
+    found = settings(config)
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder keeps its topics", 2)
+    from streams.config.topology import topology_of
+    from streams.kafka.client.cluster import Cluster
+    from streams.kafka.client.topic_reset import reset_stage
+
+    cluster, drawn = Cluster.of(found.kafka), topology_of(found)
+    known = [stage.name for stage in drawn.stages]
+    for stage in stages:
+        if stage not in known:
+            raise Failure(f"{printable(stage)}: no such stage (there are {', '.join(known)})", 2)
+        if stage.startswith("index."):
+            raise Failure(
+                f"{stage}: its offsets are in the index: harvest index rebuild --broker {stage.removeprefix('index.')}", 2
+            )
+    for stage in stages:
+        lines = reset_stage(cluster, drawn, stage)
+        for line in lines:
+            put(f"{stage}: {line}")
+        if not lines:
+            note(f"{stage}: its topics are as it left them")
+
+
 def _miss(names: Iterable[str]) -> None:
     """Report missing topics, and raise Exit if there are any."""
     if missing := list(names):

@@ -15,7 +15,8 @@ from confluent_kafka import KafkaException, TopicCollection
 
 from streams.kafka.client.brokers import written_topics
 from streams.kafka.client.cluster import PROBE, READER, RECOVERY, REFUSED, TIMEOUT, Cluster, changelog_of, cluster_errors
-from streams.topology.flow import Edge, Stage, Topology
+from streams.kafka.client.topic_identity import identity_group
+from streams.topology.flow import REJECTED, Edge, Stage, Topology
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -58,8 +59,15 @@ def _of_stage(stage: Stage[Any, Any] | Edge[Any, Any]) -> Iterator[Right]:
         found.setdefault(name, []).extend(["WRITE", *(["DESCRIBE_CONFIGS"] if changelog else [])])
     if stage.name in NAMING:
         found.setdefault("made", []).insert(0, "READ")
+    # The ids of topics are stored as commits, which need READ (`topic_identity.py`).
+    found[REJECTED.name].insert(0, "READ")
     yield from (Right(stage.name, "topic", name, tuple(dict.fromkeys(operations))) for name, operations in found.items())
-    groups = [stage.name, *([RECOVERY, PROBE] if changelog else []), *([READER] if stage.name in NAMING else [])]
+    groups = [
+        stage.name,
+        identity_group(stage.name),
+        *([RECOVERY, PROBE] if changelog else []),
+        *([READER] if stage.name in NAMING else []),
+    ]
     yield from (Right(stage.name, "group", name, ("READ",)) for name in groups)
 
 
@@ -68,8 +76,9 @@ def _of_commands(drawn: Topology) -> Iterator[Right]:
     for name in (*(topic.name for topic in drawn.topics), *changelogs):
         yield Right(APPLY, "topic", name, ("CREATE", "DESCRIBE", "ALTER_CONFIGS"))
     yield from (Right(OTHERS, "topic", topic.name, ("READ", "WRITE")) for topic in drawn.topics)
-    yield from (Right(OTHERS, "topic", name, ("READ",)) for name in changelogs)
-    yield from (Right(OTHERS, "group", name, ("READ",)) for name in (READER, *(stage.name for stage in drawn.stages)))
+    yield from (Right(OTHERS, "topic", name, ("READ", "WRITE")) for name in changelogs)
+    groups = [READER, *(name for stage in drawn.stages for name in (stage.name, identity_group(stage.name)))]
+    yield from (Right(OTHERS, "group", name, ("READ",)) for name in groups)
 
 
 def table(drawn: Topology) -> str:

@@ -246,7 +246,7 @@ class Decider:
         try:
             plain = decode(self.wire.plain(message.value))
             self.router.admit(origin.topic, plain, now_ms.machine())
-            given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
+            given = [self._output(record) for record in self.stage.process(rows, plain, self.owned.origin(origin))]
         except ClusterError:
             # The registry does not answer, which is not the record's fault: it is read again after a restart.
             rows.undo()

@@ -65,6 +65,14 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         if self.consumer.app.conf.consumer_group_instance_id:
             watch_membership(self._consumer, cast("Transport", self.consumer.transport).taken)
 
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Report nothing about partitions that seem to stand still: the watchdog finds those that do (`worker/watchdog.py`).
+
+        Cause: Faust compares the end of a partition with the consumer's position, and takes a partition with a record to read for
+        stuck if its stream has had none since the start, which may be hours ago: the first record of each partition is then an
+        error of many lines ("Stream has not started processing", with possible causes), and so are later ones after a long pause.
+        """
+
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
         """Create a client that reads committed records only and gets prompt answers.
 
@@ -228,7 +236,7 @@ def current(event: EventT[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def tables(folder: Path, now: float) -> Iterator[None]:
+def tables(folder: Path, now: float, changelog: str = "") -> Iterator[None]:
     """Prepare the folder of a worker's tables: emptied, unless the last worker closed it in order and recently.
 
     Cause: a row is in RocksDB before the broker has it. The last writes of a killed worker may exist only there, ahead of the
@@ -236,16 +244,17 @@ def tables(folder: Path, now: float) -> Iterator[None]:
     partition moves. A store out of use for longer than the changelog keeps tombstones misses removals. An empty store is filled
     from the changelog, and holds exactly what is committed. (Independently, law 5 holds: on redelivery put again.)
 
-    `now` is in seconds since the epoch. If the block raises, the next use begins empty.
+    `now` is in seconds since the epoch; `changelog` is the topic id of the changelog: tables made from another one are dropped.
+    If the block raises, the next use begins empty.
     """
     mark = folder / CLEAN
-    if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY:
+    if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY or mark.read_text("utf-8") != changelog:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     mark.unlink(missing_ok=True)
     _flush(folder)
     yield
-    mark.touch()
+    mark.write_text(changelog, "utf-8")
     _flush(folder)
 
 

@@ -26,9 +26,10 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
+from schemas.ports import Origin
 from streams.kafka.client.cursors import Cursors
 from streams.kafka.decide.gap_detector import SkippedError
-from streams.kafka.decide.rows import RestoredRows, StoppedError
+from streams.kafka.decide.rows import RestoredRows, StoppedError, origin_bases
 
 if TYPE_CHECKING:
     from faust.types import EventT
@@ -57,6 +58,7 @@ class OwnedPartitions:
         self._app: Any = decider.app
         self._mine: frozenset[int] = frozenset()
         self._cursors: dict[int, Cursors] = {}
+        self._bases: dict[int, dict[str, int]] = {}
         self._generation = NOBODY
         self._joined: object | None = None
         """Token of the generation whose tables are being or have been recovered; None between two."""
@@ -120,6 +122,11 @@ class OwnedPartitions:
     def cursors(self, partition: int) -> Cursors:
         """Return the queue cursors of a partition."""
         return self._cursors.setdefault(partition, Cursors(self._decider.stage.derived))
+
+    def origin(self, at: Origin) -> Origin:
+        """Return the position of a record as rows have it: above all those of earlier topics of the name (`topic_reset.py`)."""
+        base = self._bases.get(at.partition, {}).get(at.topic, 0)
+        return at._replace(offset=at.offset + base, committed=at.committed + base) if base else at
 
     def current(self, events: Sequence[EventT[Any]]) -> list[EventT[Any]]:
         """Return the events that were read in the present generation; the others are dropped."""
@@ -205,6 +212,7 @@ class OwnedPartitions:
         taken = sorted({tp.partition for tp in places} - self._mine)
         for partition in taken:
             self._cursors[partition] = Cursors(self._decider.stage.derived)
+            self._bases[partition] = origin_bases(self._decider.table, partition, self._decider.names.values())
             await self._restore(partition)
             if self._joined is not joined:
                 return

@@ -23,6 +23,7 @@ from faust.types import TP
 from rocksdict import DbClosedError, ReadOptions
 
 from streams.kafka.client.cursors import Cursors, prefix_end
+from streams.kafka.client.topic_identity import BASE
 from streams.kafka.decide.sending import Outgoing, RecordPosition
 
 if TYPE_CHECKING:
@@ -105,6 +106,14 @@ class TableRows:
             self._before[key] = self.get(key)
         self._written.pop(key, None)
         self._written[key] = value
+
+
+def origin_bases(table: Collection, partition: int, topics: Iterable[str]) -> dict[str, int]:
+    """Return what is added to the offsets of topics that were made again (`client/topic_reset.py`), by topic."""
+    store: Any = table.data
+    rows = store._db_for_partition(partition)  # noqa: SLF001 - as above
+    found = {name: rows.get(BASE + name.encode()) for name in topics}
+    return {name: int(value) for name, value in found.items() if value}
 
 
 class StoppedError(Exception):

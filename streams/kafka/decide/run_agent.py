@@ -12,7 +12,8 @@ from typing import cast
 
 from streams.kafka.client.admin import Admin
 from streams.kafka.client.brokers import written_topics
-from streams.kafka.client.cluster import TAKEN, ClusterError, heartbeat
+from streams.kafka.client.cluster import TAKEN, ClusterError, changelog_of, cluster_errors, heartbeat
+from streams.kafka.client.topic_identity import TopicIdentities
 from streams.kafka.decide.agents import LARGEST, Decider, exit_reason
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import Transport, tables
@@ -50,13 +51,20 @@ def max_record_bytes(context: Context) -> int:
     return min((int(topic.settings["max.message.bytes"]) for topic in found), default=LARGEST + ROOM) - ROOM
 
 
+def topic_id(context: Context) -> str:
+    """Return the id of the stage's changelog. Raises ClusterError."""
+    with cluster_errors(context.cluster):
+        return TopicIdentities(context.cluster, context.stage).present().ids.get(changelog_of(context.stage.name), "")
+
+
 def run_agent(context: Context) -> None:
     """Run a stateful stage. The next worker reuses its tables only after an orderly exit. Raises ClusterError."""
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
     name = context.cluster.named(settings.instance).get("client.id")
-    with claim_folder(context.tables) as folder, tables(folder, time.time()):
+    changelog = topic_id(context)
+    with claim_folder(context.tables) as folder, tables(folder, time.time(), changelog):
         app = application(
             context.group,
             context.cluster,

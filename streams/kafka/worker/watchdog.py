@@ -6,9 +6,10 @@ Cause: a consumer may stop fetching, or committing, after a rebalance or a recov
 Strategy: a thread with a client of its own asks the broker, so that it sees what others see, whatever the worker's loop does.
 Records in flight in an edge have deadlines of their own and may take their time, as long as the edge's loop runs.
 
-A topic that was deleted and recreated is silently left out by rebalances in between. The owner of a partition must read the same
-partition of all topics of its group, since the assignors used here give all partitions of a number to one member. A missing topic
-is tolerated no longer than an offset that stands still, even with records in flight: none of them can be committed.
+A topic that was deleted and made again has another id: offsets belong to the old one, and the process ends at once
+(`client/topic_identity.py`). A topic that is missing is silently left out by rebalances in between. The owner of a partition must
+read the same partition of all topics of its group, since the assignors used here give all partitions of a number to one member. A
+missing topic is tolerated no longer than an offset that stands still, even with records in flight: none of them can be committed.
 
 A worker without partitions is fine while others have them all: it is a standby. If a partition without an owner stands still, this
 worker should have had it, and has silently lost its place in the group.
@@ -60,12 +61,16 @@ class Watchdog(threading.Thread):
         end: Callable[[str], None],
         looked: Callable[[Mapping[PartitionId, Seen]], None] = lambda _: None,
         everywhere: Callable[[], Iterable[PartitionId]] = tuple,
+        changed: Callable[[], str] = str,
     ) -> None:
-        """`end` ends the process with a reason; `everywhere` returns all partitions that the group reads."""
+        """`end` ends the process with a reason; `everywhere` returns all partitions that the group reads.
+
+        `changed` returns why the topics are others than those of the start; "": they are not. It raises as `look` does.
+        """
         super().__init__(name="watchdog", daemon=True)
         self._cluster, self._group, self._stall = cluster, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
-        self._everywhere = everywhere
+        self._everywhere, self._changed = everywhere, changed
         self._seen: dict[PartitionId, CommittedPosition] = {}
         self._others: dict[PartitionId, CommittedPosition] = {}
         """As `_seen`, for all partitions of the group, while this process has none."""
@@ -83,7 +88,7 @@ class Watchdog(threading.Thread):
             last = now
             try:
                 self.look(client, now)
-            except KafkaException:
+            except (KafkaException, TimeoutError):
                 # No broker answers: nothing is known, and nothing could advance.
                 self._forget()
             except Exception as error:  # noqa: BLE001 - a mistake of ours: who is not watched may stand for ever
@@ -94,7 +99,9 @@ class Watchdog(threading.Thread):
         self._others.clear()
 
     def look(self, client: Consumer, now: float) -> None:
-        """Check all partitions once. Raises KafkaException."""
+        """Check all partitions once. Raises KafkaException, TimeoutError."""
+        if why := self._changed():
+            self._end(why)
         places = [TopicPartition(topic, partition) for topic, partition in self._due()]
         self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())

@@ -27,6 +27,7 @@ from streams.kafka.client.brokers import partitions
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.registry import wire
 from streams.kafka.client.security import Security
+from streams.kafka.client.topic_identity import TopicWatch
 from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
@@ -136,9 +137,10 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return self.settings.folder / "tables" / self.stage.name
 
     def watch(self, mine: Callable[[], Iterable[PartitionId]], excused: Callable[[], Iterable[PartitionId]]) -> None:
-        """Start a watchdog, which ends this process if its partitions stand still and are not excused."""
+        """Start a watchdog, which ends this process if its partitions stand still without excuse, or if its topics change."""
         end, looked = self.telling.end, self.telling.looked
-        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, end, looked, lambda: self.places).start()
+        changed = TopicWatch(self.cluster, self.stage)
+        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, end, looked, lambda: self.places, changed).start()
 
 
 Runner = Callable[[Context], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from processors.frontier.rows import Table
 from schemas.codec import decode, encode
+from schemas.ports import Origin
 from schemas.records import Annotation, Rejected, Summary
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.cursors import Cursors, prefix_end
+from streams.kafka.client.topic_identity import base_rows, origin_base
 from streams.kafka.decide.agents import LARGEST, Decider
 from streams.kafka.decide.apps import application
-from streams.kafka.decide.rows import TableRows
+from streams.kafka.decide.rows import TableRows, origin_bases
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.streams.kafka.test_following import Message
 
@@ -48,6 +52,25 @@ def test_scan_returns_rows_in_order(rows: TableRows) -> None:
     assert [key for key, _ in rows.scan(b"a|", b"a|1", 1)] == [b"a|2"]
     assert list(rows.scan(b"a|", limit=0)) == []
     assert [key for key, _ in rows.scan(b"")] == [b"a|1", b"a|2", b"a|3", b"b|1", b"\xff"]
+
+
+def test_records_of_topic_made_again_are_new_to_rows(tmp_path: Path) -> None:
+    """After a reset, rows have positions above all those of the old topic, and dead letters the real ones.
+
+    The frontier decides a tick of a new topic of ticks once, although the last one of the old topic had a higher offset.
+    """
+    decided = decider(tmp_path, "frontier")
+    rows = decided.rows(0)
+    assert Table(rows).tick_once(-1 - 1_000_000)
+    for key, value in base_rows(["frontier.ticks"], origin_base(time.time())).items():
+        rows.put(key, value)
+    at = Origin("frontier.ticks", 0, 3, 2)
+    assert not Table(rows).tick_once(-1 - at.offset)
+    decided.owned._bases[0] = origin_bases(decided.table, 0, decided.names.values())
+    assert Table(rows).tick_once(-1 - decided.owned.origin(at).offset)
+    assert not Table(rows).tick_once(-1 - decided.owned.origin(at).offset)
+    assert decided.owned.origin(Origin("crawl", 0, 3, 2)) == Origin("crawl", 0, 3, 2)
+    assert decided.owned.origin(at).committed == decided.owned.origin(at).offset - 1
 
 
 def test_changes_of_failed_record_are_undone(rows: TableRows) -> None:
