@@ -26,9 +26,11 @@ def serve_health(settings: Settings, health: Health, metrics: Metrics) -> Iterat
         yield ""
         return
     from streams.telemetry.server import HealthServer
+    from streams.telemetry.volumes import volumes
 
+    measure = volumes(metrics, {"data": settings.data, "blobs": settings.data / "blobs"})
     try:
-        server = HealthServer(settings.worker.host, settings.worker.port, health, metrics)
+        server = HealthServer(settings.worker.host, settings.worker.port, health, metrics, measure)
     except OSError as error:
         raise Failure(f"worker.port: {settings.worker.host}:{settings.worker.port}: {error.strerror}") from None
     with server:

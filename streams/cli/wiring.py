@@ -132,6 +132,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         index_timeout=settings.index.timeout,
         folder=settings.data,
         blobs=blob_settings(settings),
+        retention=settings.retention,
         stall=settings.worker.stall,
         session=settings.worker.session,
         instance=settings.worker.instance,

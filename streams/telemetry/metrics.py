@@ -180,6 +180,15 @@ class Metrics:
         self.event_age = Gauge(
             "harvest_event_age_seconds", "Age of the oldest record that a stage has not finished; 0: none.", "stage", "topic"
         )
+        self.retention = Gauge(
+            "harvest_retention_seconds",
+            "Age at which Kafka deletes records of an input, read or not (setting `retention`).",
+            *("stage", "topic"),
+        )
+        self.volume = Gauge("harvest_volume_bytes", "Size of the volume of a folder: data, blobs.", "folder", most=10)
+        self.volume_free = Gauge(
+            "harvest_volume_free_bytes", "Free space on the volume of a folder that Harvest may use.", "folder", most=10
+        )
         self.batch = Histogram("harvest_batch_seconds", "How long a batch, or a turn of the embedded runner, took.", "stage")
 
     def __iter__(self) -> Iterator[Counter | Gauge | Histogram]:

@@ -26,17 +26,21 @@ Answer = Callable[[], tuple[int, str, bytes]]
 class HealthServer:
     """Serves while the `with` block runs; `address` is (host, port). With port 0 the system chooses one.
 
-    Raises OSError if the address is not available.
+    `measure` is called before the metrics are collected. Raises OSError if the address is not available.
     """
 
-    def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
+    def __init__(self, host: str, port: int, health: Health, metrics: Metrics, measure: Callable[[], None] = lambda: None) -> None:
         exposition = Exposition(metrics, health)
+
+        def collected() -> tuple[int, str, bytes]:
+            measure()
+            return 200, CONTENT_TYPE, exposition.text()
 
         class Asked(_Handler):
             answers: ClassVar[Mapping[str, Answer]] = {
                 "/livez": lambda: _verdict(health.alive()),
                 "/readyz": lambda: _verdict(health.ready()),
-                "/metrics": lambda: (200, CONTENT_TYPE, exposition.text()),
+                "/metrics": collected,
             }
 
         class Server(ThreadingHTTPServer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from time import monotonic
 from typing import NamedTuple
 
@@ -56,6 +56,11 @@ class WorkerTelemetry:
         """Log the reason, and end the process: its supervisor restarts it."""
         self.logs.last(why)
         os._exit(1)
+
+    def retains(self, topics: Iterable[str], seconds: float) -> None:
+        """Report the age at which the broker deletes records of some inputs, against which their age is an alert."""
+        for topic in topics:
+            self.metrics.retention.set(seconds, self.stage, topic)
 
     def beats(self, beat: Check) -> None:
         """Register the check of the event loop."""

@@ -61,6 +61,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     """The data folder, with tables, and with bodies unless they are in object storage: then no other worker must see it."""
     blobs: BlobSettings = BlobSettings()
+    retention: float = 604_800.0
+    """Seconds after which Kafka deletes records, for the metrics."""
     stall: float = 60.0
     children: int = 2
     commit: float = COMMIT
@@ -168,6 +170,7 @@ def run_stage(
     stage = worker_topology(settings).stage(name)
     said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
     telling = WorkerTelemetry(stage.name, settings.prefix, settings.stall, *said)
+    telling.retains((topic.name for topic in stage.inputs if topic.keep == "delete"), settings.retention)
     context = Context(stage, settings, partitions(settings.cluster, stage), telling)
     module, _, function = RUNNERS[runner_key(stage)].partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)

@@ -25,7 +25,7 @@ from streams.kafka.client.cluster import Cluster
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.index_sink import IndexSink
 from streams.kafka.worker.telemetry import PartitionProgress, WorkerTelemetry
-from streams.kafka.worker.worker import RUNNERS, Context, WorkerSettings, run_stage
+from streams.kafka.worker.worker import RUNNERS, Context, WorkerSettings, run_stage, worker_topology
 from streams.telemetry import Health, Logs, Metrics
 from streams.telemetry.health import Verdict
 from tests.servers.process import free_port
@@ -68,7 +68,10 @@ def test_worker_is_not_ready_before_its_runner(stage: str, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, runner, SimpleNamespace(begun=begun))
     monkeypatch.setattr("streams.kafka.worker.worker.RUNNERS", dict.fromkeys(RUNNERS, f"{runner}:begun"))
     monkeypatch.setattr("streams.kafka.worker.worker.partitions", lambda *_: 1)
-    run_stage(stage, WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path), health)
+    settings, metrics = WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path, retention=60.0), Metrics()
+    run_stage(stage, settings, health, metrics)
+    kept = {topic.name for topic in worker_topology(settings).stage(stage).inputs if topic.keep == "delete"}
+    assert metrics.retention.values() == {(stage, topic): 60.0 for topic in kept}
     ((alive, ready),) = seen
     assert alive
     assert ready.checks["starting"]
@@ -134,6 +137,13 @@ def test_lag_is_of_current_partitions_only() -> None:
     assert metrics.lag.values() == {("catalog", "annotations", "1"): 0}
     assert metrics.event_age.values() == {("catalog", "annotations"): 0}
     assert health.alive().ok
+
+
+def test_retention_of_inputs_is_reported() -> None:
+    """The age at which the broker deletes records is a metric of each input that has one, beside the age of its records."""
+    metrics = Metrics()
+    WorkerTelemetry("catalog", "p-", 0.0, Health(), metrics, Logs(sys.stderr)).retains(["made"], 60.0)
+    assert metrics.retention.values() == {("catalog", "made"): 60}
 
 
 @pytest.fixture
