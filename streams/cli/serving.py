@@ -13,7 +13,8 @@ from streams.telemetry import Health, Logs, Metrics
 
 def logs_of(settings: Settings, **always: str) -> Logs:
     """Return the logs on standard error; `always` is added to each JSON line."""
-    return Logs(sys.stderr, settings.log.format, trace=settings.log.trace, always=always)
+    given = settings.log
+    return Logs(sys.stderr, given.format, level=given.level, trace=given.trace, always=always)
 
 
 @contextmanager

@@ -374,5 +374,7 @@ class Log(Section):
 
     format: Literal["text", "json"] = "text"
     """text: lines for people; json: one JSON object a line."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level of a logged line. Libraries: from warning on, with debug from info on, since lower levels would show secrets."""
     trace: bool = False
-    """Log a line for each record written: stage, topic, partition, offset, URL, OID, version."""
+    """Log a line of level info for each record written: stage, topic, partition, offset, URL, OID, version."""

@@ -95,3 +95,25 @@ def test_port_in_use_is_an_error_of_one_line(harvest: Any, tree: Path, monkeypat
     assert process.returncode == 1
     assert err.decode().startswith("harvest: worker.port: 127.0.0.1:")
     assert err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("level", "lines"), [("warning", 0), ("info", 2), ("debug", 2)])
+def test_level_of_a_service(harvest: Any, monkeypatch: pytest.MonkeyPatch, level: str, lines: int) -> None:
+    """`harvest run` logs its start and end from level info on, and nothing at all above it where nothing is wrong."""
+    monkeypatch.setenv("HARVEST_LOG_LEVEL", level)
+    monkeypatch.setenv("HARVEST_WORKER_PORT", str(port := free_port()))
+    process = harvest.start("run")
+    until(port, "/readyz", lambda text: '"ok": true' in text, process)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert len([line for line in err.decode().splitlines() if "running on" in line or "stopped" in line]) == lines
+    assert bool(err) == bool(lines)
+
+
+def test_unknown_level_names_the_setting(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level that does not exist is an error of one line, with the setting."""
+    monkeypatch.setenv("HARVEST_LOG_LEVEL", "loud")
+    (line,) = harvest("run", code=2).stderr.splitlines()
+    assert line.startswith("harvest: HARVEST_LOG_LEVEL: ")
+    assert "warning" in line
