@@ -213,6 +213,7 @@ class Gathering:
 
     async def _serve(self, gateway: Sequence[str] | None) -> None:
         logs, health, metrics = logs_of(self.settings, stage="run"), Health(), Metrics()
+        logs.capture()
         async with Embedded(self.settings.data, embedded_settings(self.settings), logs.failed) as runner:
             runs.name(runner)
             known = runs.roots(runner.store)
@@ -226,7 +227,7 @@ class Gathering:
 
     def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:
         # If log lines are JSON objects, no progress is drawn between them: the metrics show it.
-        return progress(runner, roots, quiet=self.quiet or logs.structured)
+        return progress(runner, roots, quiet=self.quiet or logs.structured or not logs.informs)
 
     @asynccontextmanager
     async def _gateway(self, command: Sequence[str] | None, shown: Progress, logs: Logs) -> AsyncIterator[Callable[[], None]]:
@@ -234,7 +235,7 @@ class Gathering:
         if command is None:
             yield lambda: None
             return
-        beside = GatewayProcess(command, logs.say if self.quiet or logs.structured else shown.say)
+        beside = GatewayProcess(command, logs.say if self.quiet or logs.structured or not logs.informs else shown.say)
         try:
             yield beside.look
         finally:

@@ -296,6 +296,8 @@ class Worker(Section):
     """Address of /livez, /readyz and /metrics."""
     port: int = Field(default=0, ge=0, le=65_535)
     """Port of these endpoints; 0: off. A command that runs several stages also uses the ports behind it, one for each stage."""
+    ports: int = Field(default=1, ge=1, le=10_000)
+    """Ports from `port` on, of which each worker takes the first free one, for many workers on a host; 1: as above."""
     stall: float = Field(default=60.0, gt=0, le=YEAR)
     """Time without progress, while there is lag, after which a process exits; the time that one record may take is added."""
     session: float = Field(default=10.0, ge=6, le=1_800)
@@ -374,5 +376,7 @@ class Log(Section):
 
     format: Literal["text", "json"] = "text"
     """text: lines for people; json: one JSON object a line."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level of a logged line. Libraries: from warning on, with debug from info on, since lower levels would show secrets."""
     trace: bool = False
-    """Log a line for each record written: stage, topic, partition, offset, URL, OID, version."""
+    """Log a line of level info for each record written: stage, topic, partition, offset, URL, OID, version."""

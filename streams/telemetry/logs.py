@@ -18,6 +18,11 @@ from schemas.records import Record
 
 REPEATING = ("aiokafka", "harvest.kafka")
 """Libraries that repeat a message several times a second while no broker answers; the second is librdkafka, as edges log it."""
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+LIBRARIES = {"debug": logging.INFO, "info": logging.WARNING, "warning": logging.WARNING, "error": logging.ERROR}
+"""Least level of the lines of libraries, by that of the log. What they log for debugging has whole requests, with their secrets."""
+QUIET = ("opensearch",)
+"""Libraries that log what they also raise; they are heard only with `debug` (`sinks/index/opensearch/node.py` silences them)."""
 EVERY = 60.0
 WORDS = 200
 NAME = "harvest: "
@@ -60,9 +65,9 @@ def put(stream: TextIO, line: str) -> None:
 
 
 class Logs:
-    """Log of a process. `form` is text or json; `always` is in each JSON line.
+    """Log of a process. `form` is text or json; `level` the least level of a line; `always` is in each JSON line.
 
-    With `trace`, each record is logged.
+    With `trace`, each record is logged, by a line of level info.
     """
 
     def __init__(
@@ -70,12 +75,16 @@ class Logs:
         stream: TextIO,
         form: str = "text",
         *,
+        level: str = "info",
         trace: bool = False,
         clock: Callable[[], float] = time.time,
         always: Mapping[str, str] = {},
     ) -> None:
         self._stream = stream
-        self._trace = trace
+        self._least = LEVELS[level]
+        self._trace = trace and self.informs
+        self.library_level = LIBRARIES[level]
+        """Least level of the lines of libraries, as a number of `logging`."""
         self._json: Any = _structured(stream, clock, always) if form == "json" else None
 
     @property
@@ -84,12 +93,19 @@ class Logs:
         return self._json is not None
 
     @property
+    def informs(self) -> bool:
+        """Return whether lines of level info are logged."""
+        return self._least <= logging.INFO
+
+    @property
     def traces(self) -> bool:
         """Return whether records are logged."""
         return self._trace
 
     def say(self, text: str, **fields: str | float) -> None:
-        """Log a message for people."""
+        """Log a message for people, of level info."""
+        if not self.informs:
+            return
         if self._json:
             self._json.info(text, **fields)
         else:
@@ -97,6 +113,8 @@ class Logs:
 
     def failed(self, text: str, *, level: str = "error", **fields: str | float) -> None:
         """Log an error, or (`level`: warning) a warning: one line with the program's name, or a traceback of an internal error."""
+        if LEVELS[level] < self._least:
+            return
         if self._json:
             last = text.rstrip().rpartition("\n")[2].removeprefix(NAME)
             getattr(self._json, level)(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
@@ -108,13 +126,24 @@ class Logs:
         self.failed(f"{NAME}{text}")
 
     def capture(self) -> None:
-        """Route log lines of libraries to this log, if lines are JSON; repeated ones are left out in any case."""
+        """Route log lines of libraries to this log, if lines are JSON; repeated ones are left out in any case.
+
+        Their least level follows that of the log.
+        """
         for library in REPEATING:
             logger = logging.getLogger(library)
             logger.handlers = [Sparing()]
             logger.propagate = False
+        root = logging.getLogger()
         if self._json:
-            logging.basicConfig(level=logging.WARNING, handlers=[_Bridge(self)], force=True)
+            logging.basicConfig(handlers=[_Bridge(self)], force=True)
+        elif self.library_level < logging.WARNING and not root.handlers:
+            # Without a handler Python itself prints warnings and errors, and nothing less.
+            logging.basicConfig(stream=self._stream, format="%(name)s: %(message)s")
+        root.setLevel(self.library_level)
+        if self.library_level < logging.WARNING:
+            for library in QUIET:
+                logging.getLogger(library).setLevel(self.library_level)
 
     def wrote(self, written: Written) -> None:
         """Log a record, if records are logged."""
@@ -174,7 +203,7 @@ class _Bridge(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Forward a log line of a library."""
-        level = "error" if record.levelno >= logging.ERROR else "warning"
+        level = next((name for name in ("error", "warning") if record.levelno >= LEVELS[name]), "info")
         self._logs.failed(self.format(record), level=level, logger=record.name)
 
 

@@ -95,8 +95,9 @@ class Node:
         # Until the URL is parsed: text before an @ may be a password.
         self.name = str(server)
         self._timeout = timeout
-        # Each failure is raised to the caller and need not be logged as well.
-        logging.getLogger("opensearch").setLevel(logging.CRITICAL)
+        # Each failure is raised to the caller and need not be logged as well, unless the log has chosen a level for it.
+        if (logger := logging.getLogger("opensearch")).level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL)
         try:
             self.name = server.name
             options = {"connection_class": BoundedConnection if server.check_hostname else UncheckedName, **server.options()}

@@ -49,17 +49,20 @@ def worker(
 
         health, metrics, logs = Health(), Metrics(), logs_of(found, stage=wanted[0])
         logs.capture()
-        logs.say(f"{wanted[0]}; stop with Ctrl-C")
-        with serve_health(found, health, metrics):
+        with serve_health(found, health, metrics) as where:
+            logs.say(f"{wanted[0]}{where}; stop with Ctrl-C")
             run_stage(wanted[0], given, health, metrics, logs)
         return
     from streams.kafka.worker.supervisor import stage_command, supervise
 
     options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
     logs = logs_of(found, stage="supervisor")
-    logs.say(f"{', '.join(wanted)}; stop with Ctrl-C")
-    # Each stage has its own port: the first that of the settings, the others the ports behind it.
-    ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if found.worker.port else {}
+    # Each stage has its own port: the first that of the settings, the others the ports behind it; of several ports each takes its
+    # own.
+    fixed = found.worker.port and found.worker.ports == 1
+    ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if fixed else {}
+    shown = (f"{stage} (port {ports[stage]})" if stage in ports else stage for stage in wanted)
+    logs.say(f"{', '.join(shown)}; stop with Ctrl-C")
     served_at = {stage: ["env", f"HARVEST_WORKER_PORT={port}"] for stage, port in ports.items()}
     if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *stage_command(stage, options)], logs.say):
         raise typer.Exit(code)

@@ -7,6 +7,7 @@ ticks (`sending.py`).
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Any
@@ -53,11 +54,11 @@ def application(group: str, cluster: Cluster, folder: str | os.PathLike[str], pa
     return app
 
 
-def runner(app: faust.App, **settings: Any) -> faust.Worker:
-    """Return a worker whose `execute_from_commandline` runs `app` until SIGTERM or SIGINT; it logs warnings to stderr."""
+def runner(app: faust.App, level: int = logging.WARNING, **settings: Any) -> faust.Worker:
+    """Return a worker whose `execute_from_commandline` runs `app` until SIGTERM or SIGINT; it logs to stderr from that level on."""
     # Faust works on event loops throughout, also in the consumer's thread: uvloop saves an eighth of a stage's time.
     mode.loop.use("uvloop")
-    worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, stdout=sys.stderr, **settings)
+    worker = faust.Worker(app, loglevel=level, redirect_stdouts=False, quiet=True, stdout=sys.stderr, **settings)
     # The spinner would have every log message formatted.
     worker.spinner = None
     return worker

@@ -94,7 +94,7 @@ def run_agent(context: Context) -> None:
         context.watch(owned.places, owned.excused)
         try:
             # With JSON logging, Faust's lines are JSON too.
-            runner(app, override_logging=not telling.logs.structured).execute_from_commandline()
+            runner(app, telling.logs.library_level, override_logging=not telling.logs.structured).execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

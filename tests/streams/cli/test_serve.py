@@ -22,6 +22,7 @@ from sinks.index.tantivy.index import TantivyIndex
 from streams.cli.gateway import index_opener
 from streams.config.settings import load
 from streams.store.data_folder import index_folder
+from streams.telemetry import Logs
 
 URL = "http://127.0.0.1:8380/"
 
@@ -59,6 +60,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> ServerDouble:
     """The double of the server, in its place."""
     double = ServerDouble()
     monkeypatch.setattr(server, "serve", double)
+    monkeypatch.setattr(Logs, "capture", lambda _: None)  # it changes the handlers of this process
     return double
 
 

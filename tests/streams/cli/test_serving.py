@@ -9,12 +9,17 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streams.cli.common import Failure
+from streams.cli.serving import serve_health
+from streams.config.settings import load
+from streams.telemetry import Health, Metrics
 from tests.servers.process import free_port
 
 PATIENCE = 120
@@ -95,3 +100,85 @@ def test_port_in_use_is_an_error_of_one_line(harvest: Any, tree: Path, monkeypat
     assert process.returncode == 1
     assert err.decode().startswith("harvest: worker.port: 127.0.0.1:")
     assert err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("level", "lines"), [("warning", 0), ("info", 2), ("debug", 2)])
+def test_level_of_a_service(harvest: Any, monkeypatch: pytest.MonkeyPatch, level: str, lines: int) -> None:
+    """`harvest run` logs its start and end from level info on, and nothing at all above it where nothing is wrong."""
+    monkeypatch.setenv("HARVEST_LOG_LEVEL", level)
+    monkeypatch.setenv("HARVEST_WORKER_PORT", str(port := free_port()))
+    process = harvest.start("run")
+    until(port, "/readyz", lambda text: '"ok": true' in text, process)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert len([line for line in err.decode().splitlines() if "running on" in line or "stopped" in line]) == lines
+    assert bool(err) == bool(lines)
+
+
+def test_unknown_level_names_the_setting(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level that does not exist is an error of one line, with the setting."""
+    monkeypatch.setenv("HARVEST_LOG_LEVEL", "loud")
+    (line,) = harvest("run", code=2).stderr.splitlines()
+    assert line.startswith("harvest: HARVEST_LOG_LEVEL: ")
+    assert "warning" in line
+
+
+def test_workers_of_one_host_take_the_next_free_ports(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several ports each process takes the first free one and yields its address; without any, one line names the range."""
+    first = free_port(3)
+    monkeypatch.setenv("HARVEST_WORKER_PORT", str(first))
+    monkeypatch.setenv("HARVEST_WORKER_PORTS", "3")
+    found = load()
+    with ExitStack() as held:
+        yielded = [held.enter_context(serve_health(found, Health(), Metrics())) for _ in range(3)]
+        assert yielded == [f", http://127.0.0.1:{first + number}/metrics" for number in range(3)]
+        assert [ask(first + number, "/livez")[0] for number in range(3)] == [200] * 3
+        refused = f"worker.port: 127.0.0.1:{first} to {first + 2}: Address already in use"
+        with pytest.raises(Failure, match=refused), serve_health(found, Health(), Metrics()):
+            pass
+    with serve_health(found, Health(), Metrics()) as again:
+        assert again == yielded[0]
+
+
+@pytest.mark.slow
+def test_first_line_of_a_service_names_its_port(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line of a process has the address of its metrics, also where another one has taken the first port."""
+    first = free_port(2)
+    monkeypatch.setenv("HARVEST_WORKER_PORT", str(first))
+    monkeypatch.setenv("HARVEST_WORKER_PORTS", "2")
+    with socket.create_server(("127.0.0.1", first)):
+        process = harvest.start("run", "--quiet")
+        until(first + 1, "/livez", lambda _: True, process)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert f"http://127.0.0.1:{first + 1}/metrics" in err.decode().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("ports", "line", "given"),
+    [
+        ("1", "fetch (port 9200), catalog (port 9201)", ["9200", "9201"]),
+        ("5", "fetch, catalog", ["", ""]),
+    ],
+)
+def test_stages_of_one_command_get_ports(
+    harvest: Any, monkeypatch: pytest.MonkeyPatch, ports: str, line: str, given: list[str]
+) -> None:
+    """Without a range, each stage of a command has a port behind the first; with one, each takes its own from the range."""
+    commands: list[list[str]] = []
+
+    def supervise(stages: Sequence[str], command: Callable[[str], list[str]], note: Callable[[str], object]) -> int:
+        commands.extend(command(stage) for stage in stages)
+        return 0
+
+    monkeypatch.setattr("streams.kafka.worker.supervisor.supervise", supervise)
+    monkeypatch.setattr("streams.kafka.worker.preflight.prepare", lambda *_: None)
+    monkeypatch.setattr("streams.cli.commands.worker._one_name", lambda _: None)
+    settings = {"KAFKA_BROKERS": "127.0.0.1:1", "GATHERER": "example", "WORKER_PORT": "9200", "WORKER_PORTS": ports}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"HARVEST_{name}", value)
+    result = harvest("worker", "fetch", "catalog")
+    assert result.stderr.splitlines()[0] == f"harvest: {line}; stop with Ctrl-C"
+    assert [next((word[20:] for word in one if word.startswith("HARVEST_WORKER_PORT=")), "") for one in commands] == given

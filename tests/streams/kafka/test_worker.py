@@ -183,7 +183,7 @@ def test_worker_leaves_in_order_without_broker(stage: str, tmp_path: Path) -> No
             worker.kill()
             worker.wait()
     said = (tmp_path / "log").read_text()
-    assert said.startswith(f"harvest: {stage}; stop with Ctrl-C\n")
+    assert said.startswith(f"harvest: {stage}, http://127.0.0.1:{port}/metrics; stop with Ctrl-C\n")
     assert "Traceback" not in said
     assert len(said.splitlines()) < 25
 

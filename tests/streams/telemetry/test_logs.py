@@ -11,6 +11,7 @@ import pytest
 
 from schemas.codec import encode
 from schemas.records import Complete, Record, Removed, Role
+from sinks.index.opensearch.node import Node
 from streams.kafka.worker.telemetry import WorkerTelemetry
 from streams.telemetry import Health, Logs, Metrics, Written
 from streams.telemetry.logs import EVERY, WORDS, Sparing
@@ -99,12 +100,16 @@ def test_trace_names_position_object_and_version(record: Record, about: dict[str
 
 @pytest.fixture
 def aiokafka() -> Iterator[logging.Logger]:
-    """A logger of aiokafka; handlers are restored after the test."""
-    library, root = logging.getLogger("aiokafka"), logging.getLogger()
+    """A logger of aiokafka; handlers and levels are restored after the test."""
+    library, root, quiet = logging.getLogger("aiokafka"), logging.getLogger(), logging.getLogger("opensearch")
     before = library.handlers, library.propagate, root.handlers
+    levels = root.level, quiet.level
     root.handlers = []
+    quiet.setLevel(logging.NOTSET)
     yield logging.getLogger("aiokafka.conn")
     library.handlers, library.propagate, root.handlers = before
+    root.setLevel(levels[0])
+    quiet.setLevel(levels[1])
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -168,3 +173,70 @@ def test_trace_as_text_is_one_line() -> None:
     stream = io.StringIO()
     Logs(stream, trace=True).wrote(written(Role(oid="o1", version=7)))
     assert stream.getvalue() == "harvest: summaries/3@41 stage=catalog record=Role oid=o1 version=7\n"
+
+
+OWN = {
+    "debug": ["info", "wrote", "warning", "error"],
+    "info": ["info", "wrote", "warning", "error"],
+    "warning": ["warning", "error"],
+    "error": ["error"],
+}
+"""The lines of this program that are logged, by level."""
+OF_LIBRARIES = {
+    "debug": ["information", "caution", "failure"],
+    "info": ["caution", "failure"],
+    "warning": ["caution", "failure"],
+    "error": ["failure"],
+}
+"""The lines of libraries that are logged, by level."""
+
+
+@pytest.mark.parametrize("level", OWN)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_level_selects_own_lines(form: str, level: str) -> None:
+    """Lines below the level are left out, the trace of records with those of level info, in both forms."""
+    stream = io.StringIO()
+    logs = Logs(stream, form, level=level, trace=True, clock=lambda: 0)
+    logs.say("info")
+    logs.wrote(written(REMOVED))
+    logs.failed("harvest: warning", level="warning")
+    logs.last("error")
+    if form == "json":
+        found = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    else:
+        found = [line.removeprefix("harvest: ") for line in stream.getvalue().splitlines()]
+        found = ["wrote" if line.startswith("summaries/3@41") else line for line in found]
+    assert found == OWN[level]
+    assert logs.traces == ("wrote" in OWN[level])
+
+
+@pytest.mark.usefixtures("aiokafka")
+@pytest.mark.parametrize("library", ["aiokafka.conn", "faust", "botocore.auth", "uvicorn.error", "harvest"])
+@pytest.mark.parametrize("level", OF_LIBRARIES)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_libraries_follow_the_level(form: str, level: str, library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Libraries log warnings and errors as the level says, with debug also information, and never what is for debugging."""
+    stream = io.StringIO()
+    logging.getLogger().handlers = []  # those of the test runner
+    Logs(stream, form, level=level).capture()
+    logger = logging.getLogger(library)
+    for line, report in {
+        "secret": logger.debug,
+        "information": logger.info,
+        "caution": logger.warning,
+        "failure": logger.error,
+    }.items():
+        report(line)
+    text = stream.getvalue() or capsys.readouterr().err  # without a handler, Python itself prints
+    assert [line for line in ("secret", "information", "caution", "failure") if line in text] == OF_LIBRARIES[level]
+    if form == "json":
+        assert {json.loads(line)["logger"] for line in text.splitlines()} == {library}
+
+
+@pytest.mark.usefixtures("aiokafka")
+@pytest.mark.parametrize(("level", "least"), [("info", logging.CRITICAL), ("debug", logging.INFO)])
+def test_requests_to_the_index_are_logged_with_debug_only(level: str, least: int) -> None:
+    """The client of OpenSearch logs its requests with debug; otherwise its failures are raised, and not logged as well."""
+    Logs(io.StringIO(), level=level).capture()
+    Node("http://127.0.0.1:1").close()
+    assert logging.getLogger("opensearch").level == least
