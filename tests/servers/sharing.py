@@ -31,14 +31,15 @@ from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from tests.servers import containers, kafka, opensearch, tika
+from tests.deploy.tools import ToolError
+from tests.servers import containers, kafka, object_store, opensearch, tika
 from tests.servers.artefacts import ArtefactError
 from tests.servers.process import GRACE, ServerError, tried
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SESSION = "HARVEST_TEST_SESSION"
 """The environment variable with the controlling process and the folder, as PID:FOLDER."""
-KINDS: dict[str, ModuleType] = {"kafka": kafka, "opensearch": opensearch, "tika": tika}
+KINDS: dict[str, ModuleType] = {"kafka": kafka, "object_store": object_store, "opensearch": opensearch, "tika": tika}
 STEP = 0.05
 
 
@@ -122,7 +123,7 @@ def keep(name: str, folder: Path, controller: int) -> None:
         with contextlib.ExitStack() as running:
             _say(folder / f"{name}.json", {"address": tried(partial(_server(name), own), running)})
             select.select([session_end], [], [])
-    except (ServerError, ArtefactError) as error:
+    except (ServerError, ArtefactError, ToolError) as error:
         _say(folder / f"{name}.json", {"error": str(error)})
     finally:
         shutil.rmtree(own, ignore_errors=True)
@@ -132,9 +133,9 @@ def keep(name: str, folder: Path, controller: int) -> None:
 
 
 def _server(name: str) -> Callable[[Path], AbstractContextManager[str]]:
-    kind = KINDS[name]
-    how = "from_container" if containers.taken() and hasattr(kind, "from_container") else "from_jars"
-    start: Callable[[Path], AbstractContextManager[str]] = getattr(kind, how)
+    ways = ("from_container", "from_jars", "from_build") if containers.taken() else ("from_jars", "from_build")
+    start: Callable[[Path], AbstractContextManager[str]]
+    start, *_ = (getattr(KINDS[name], way) for way in ways if hasattr(KINDS[name], way))
     return start
 
 
