@@ -8,7 +8,8 @@ Laws:
   holds for the check of rejections.
 - Upkeep works in steps between turns, on their thread: one partition compacted, one topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
-  than the body. None goes while a backup copies them: the next upkeep removes what is left.
+  than the body, and in object storage at most two days younger (`streams/operations/bodies.py`). None goes while a backup copies
+  them: the next upkeep removes what is left.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from streams.clock import now_ms
 from streams.embedded import runs
 from streams.embedded.runner import Embedded
 from streams.logs import StoreLog
+from streams.operations.bodies import SPARE
 from streams.operations.dead_letters import resolved_offsets
 from streams.store import Offsets, Store
 from streams.store.data_folder import SPACE
@@ -32,7 +34,7 @@ from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MARGIN = 3_600_000
-"""ms by which a body outlives the retention: it is written before its record."""
+"""ms by which a body in the folder outlives the retention: it is written before its record. In object storage: SPARE."""
 GROWN = 5_000
 """Records that a compacted topic must have gained before it is compacted again."""
 EVERY = 3_600.0
@@ -60,7 +62,7 @@ def upkeep_steps(runner: Embedded, retention: float) -> Iterator[None]:
     yield from _forgive(store, before)
     with bodies_trimmed(runner.folder) as alone:
         if alone:
-            runner.blobs.trim(before - MARGIN, _unread_bodies(store))
+            runner.blobs.trim(before - (SPARE if runner.blobs.remote else MARGIN), _unread_bodies(store))
 
 
 def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[int, int]:

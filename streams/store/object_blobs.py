@@ -10,8 +10,8 @@ Laws:
   (it stores an older body again, under its own day).
 - A body that differs from its digest in two equal reads is deleted, so that the next fetch of its object stores it anew, and is
   FileNotFoundError. Reads that differ are trouble of the storage, as is a local file that somebody deleted.
-- While the storage refuses or does not answer, `sync` and `open` wait and try again: `trouble` says why. They raise StorageError
-  once `stop` was called, or after `patience` seconds.
+- While the storage refuses or does not answer, `sync`, `open` and `trim` wait and try again: `trouble` says why. They raise
+  StorageError once `stop` was called, or after `patience` seconds.
 """
 
 from __future__ import annotations
@@ -268,11 +268,11 @@ class ObjectBlobs:
         StorageError.
         """
         last = min(before_ms, self._clock() - 2 * DAY) // DAY
-        listed = [one for number in range(256) for one in self._storage.list(f"{number:02x}")]
+        listed = [one for number in range(256) for one in self._listed(number)]
         old = [one for one in listed if (found := STORED.fullmatch(one.key)) and int(found["day"]) < last]
         unfinished = [one for one in old if not _is_body(one)]
         gone = [one for one in old if _is_body(one) and one.key.split("/")[1] not in live]
-        list(self._threads.map(lambda one: self._storage.delete(one.key), gone + unfinished))
+        list(self._threads.map(lambda one: self._persist(lambda: self._storage.delete(one.key)), gone + unfinished))
         for key, upload, started in self._storage.unfinished():
             if started * 1_000 < self._clock() - UNFINISHED:
                 self._storage.abort(key, upload)
@@ -281,7 +281,11 @@ class ObjectBlobs:
     def _all(self) -> Iterator[StoredObject]:
         """Yield the objects of all bodies, a part of the storage at a time."""
         for number in range(256):
-            yield from filter(_is_body, self._storage.list(f"{number:02x}"))
+            yield from filter(_is_body, self._listed(number))
+
+    def _listed(self, number: int) -> list[StoredObject]:
+        """Return all objects of one of 256 parts of the storage."""
+        return self._persist(lambda: self._storage.list(f"{number:02x}"))
 
     def _objects(self, digest: str) -> list[StoredObject]:
         """Return the objects of a body."""

@@ -44,6 +44,7 @@ def trim(
 
     store = open_bodies(found.data, blob_settings(found), patience=found.blobs.timeout)
     try:
+        store.check(write=False)
         with open_log(found) as log:
             gone = bodies.trim(log, store, found.retention if retention is None else retention, now_ms())
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import random
 from pathlib import Path
@@ -9,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from streams.cli.wiring import embedded_settings
+from streams.clock import now_ms
+from streams.config.settings import load
 from streams.edges.work import ALONE
+from streams.embedded import Embedded, upkeep
+from streams.store.object_blobs import DAY, ObjectBlobs
 
 
 @pytest.fixture
@@ -88,6 +94,29 @@ def test_backup_names_bodies_that_the_storage_lost(harvest: Any, tree: Path, sto
     lost = harvest("backup", "copies", code=1).stderr
     assert f"file://{storage}: bodies that the log names are missing or damaged" in lost
     assert body.parent.name in lost
+
+
+def test_upkeep_keeps_bodies_that_records_name(
+    harvest: Any, torn: Path, tree: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record may rely on a body that was stored the day before: the body stays as long as the record."""
+    assert torn.exists()
+    harvest("gather", tree, "--quiet")
+    (body,) = bodies(storage)
+    body.rename(body.with_name(str(int(body.name) - 1)))
+
+    async def kept(days: float) -> int:
+        later = lambda: int(now_ms() + 9 * DAY)  # noqa: E731 - a clock
+        monkeypatch.setattr(upkeep, "now_ms", later)
+        async with Embedded(tmp_path / "harvest-data", embedded_settings(load()), print) as runner:
+            assert isinstance(runner.blobs, ObjectBlobs)
+            runner.blobs._clock = later
+            upkeep.upkeep(runner, days * 86_400)
+            assert bool(runner.store.stats().topics["objects"].records) == (days > 9)
+        return len(bodies(storage))
+
+    assert asyncio.run(kept(9.01)) == 1
+    assert asyncio.run(kept(6)) == 0
 
 
 def test_storage_that_cannot_be_written_ends_the_run_with_one_line(

@@ -162,3 +162,25 @@ def test_writers_of_one_body_do_not_disturb_each_other(settings: BlobSettings, t
     assert blobs.trim(days[0] * DAY) == (1, len(LARGE))
     assert not list(folder.iterdir())
     blobs.close()
+
+
+def test_trim_outlasts_a_short_failure(settings: BlobSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request that fails does not end a trim: it is tried again."""
+    days = [DAY_0]
+    blobs = ObjectBlobs(settings, tmp_path / "cache", clock=lambda: days[0] * DAY, patience=60)
+    blobs.put(io.BytesIO(LARGE))
+    days[0] += 4
+    failures = []
+    for name in ("list", "delete"):
+        action = getattr(ObjectStorage, name)
+
+        def failing(self: ObjectStorage, key: str, name: str = name, action: Any = action) -> Any:
+            if name not in failures:
+                failures.append(name)
+                raise StorageError("blobs.url: not now")
+            return action(self, key)
+
+        monkeypatch.setattr(ObjectStorage, name, failing)
+    assert blobs.trim(days[0] * DAY) == (1, len(LARGE))
+    assert failures == ["list", "delete"]
+    blobs.close()
