@@ -94,7 +94,9 @@ def run_agent(context: Context) -> None:
         context.watch(owned.places, owned.excused)
         try:
             # With JSON logging, Faust's lines are JSON too.
-            runner(app, telling.logs.library_level, override_logging=not telling.logs.structured).execute_from_commandline()
+            worker = runner(app, telling.logs.library_level, override_logging=not telling.logs.structured)
+            telling.stopping = lambda: worker._signal_stop_time is not None  # noqa: SLF001 - has no public name
+            worker.execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

@@ -100,6 +100,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer, blobs: Bod
         with suppress(RuntimeError):  # the loop is closed: the process is about to exit
             loop.call_soon_threadsafe(edge.wake)
 
+    telling.stopping = stopped.is_set
     for number in (signal.SIGINT, signal.SIGTERM):
         # Not the loop's own handler: the loop may be blocked waiting for the broker.
         signal.signal(number, leave)

@@ -23,6 +23,7 @@ LOOK = 0.1
 def run_sink(context: Context) -> None:
     """Fill the index of a Broker: on OpenSearch, or in the data folder, for one writer. Raises OSError, IndexDamaged."""
     settings, telling, stop = context.settings, context.telling, threading.Event()
+    telling.stopping = stop.is_set
     broker = context.stage.name.removeprefix("index.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -7,6 +7,7 @@ that had failed starts itself again.
 
 Laws:
 - Nothing is acknowledged, committed or rejected while a failed worker holds: it only waits.
+- A worker that was asked to stop ends, also if it fails while it stops.
 - A held worker is alive: restarting it would not mend the cluster.
 - At the start nothing is held: a command that was never able to work ends with its line.
 - An open cluster (PLAINTEXT) is not asked: a broker that does not answer is waited for by the clients, and by the supervisor.

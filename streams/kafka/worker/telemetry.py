@@ -47,6 +47,8 @@ class WorkerTelemetry:
         """Time (monotonic) when the cluster last refused this worker."""
         self.refused: Callable[[], None] = lambda: None
         """Called before the end of the process; does not return if the cluster refuses this worker."""
+        self.stopping: Callable[[], bool] = bool
+        """Whether this worker was asked to stop."""
         self._places: set[PartitionId] = set()
         self._answered = monotonic()
         """Time (monotonic) of the broker's last answer to the watchdog; initially the start of the worker."""

@@ -159,7 +159,9 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return bool(reason)
 
     def hold(self) -> None:
-        """Hold a worker that failed because the cluster refuses it, and start it again; else return."""
+        """Hold a worker that failed because the cluster refuses it, and start it again; else, or if it is to stop, return."""
+        if self.telling.stopping():
+            return
         lately = time.monotonic() - self.telling.refused_at < LATELY
         hold_refused(self.refusal, self.telling.hold, self.telling.logs.say, lately=lately)
 

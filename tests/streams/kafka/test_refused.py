@@ -121,6 +121,35 @@ CHANGES: dict[str, tuple[Change, str]] = {
 }
 
 
+def test_refused_worker_ends_when_it_is_asked_to(broker: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that the cluster refuses ends at the first SIGTERM, also if it fails while it stops, and does not start again."""
+    monkeypatch.chdir(tmp_path)
+    for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
+        monkeypatch.delenv(variable)
+    told, log = environ(broker, port := free_port()), tmp_path / "worker.log"
+    harvest(told, "topics", "apply")
+    here, cluster = Broker(broker.open, Topics(broker.open)), Cluster(broker.open, PREFIX)
+    client = AdminClient({"bootstrap.servers": broker.open, "log_level": 0})
+    change, reason = CHANGES["password"]
+    with worker(told, log, "catalog") as running:
+        while readiness(port):
+            assert running.poll() is None, log.read_text()
+            time.sleep(0.2)
+        change(client, False)
+        try:
+            # What it makes of these cannot be sent, so that it stops with an error.
+            here.append(cluster.topic("made"), objects("stopping"))
+            while reason not in readiness(port):
+                assert running.poll() is None, log.read_text()
+                time.sleep(0.2)
+            time.sleep(3)
+            running.terminate()
+            running.wait(60)
+        finally:
+            change(client, True)
+    assert "waiting until it is mended" not in log.read_text()
+
+
 @pytest.mark.parametrize("what", CHANGES)
 def test_refused_worker_holds_until_mended(what: str, broker: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right or a login that goes bad makes a worker not ready, with the reason; mended, it goes on by itself.
