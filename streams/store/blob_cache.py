@@ -83,15 +83,20 @@ class BlobCache:
             self._added += size
             due = self._added * SLACK >= self._limit
             if due:
-                self._evict()
+                self._evict(self._limit - self._limit // SLACK)
                 self._added = 0
 
     def discard(self, digest: str) -> None:
         """Remove a body that is not what it should be."""
         self._path(digest).unlink(missing_ok=True)
 
-    def _evict(self) -> None:
-        """Delete the files that were used least recently, until the cache has room for what is added before the next look."""
+    def clear(self) -> None:
+        """Delete all cached bodies: the disk is smaller than the cache may be."""
+        with self._lock:
+            self._evict(0)
+
+    def _evict(self, limit: int) -> None:
+        """Delete the files that were used least recently, until the others have at most `limit` bytes."""
         found = []
         for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
             with suppress(FileNotFoundError):  # evicted by another process
@@ -99,7 +104,7 @@ class BlobCache:
                 found.append((about.st_mtime_ns, about.st_size, path))
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
-            if total <= self._limit - self._limit // SLACK:
+            if total <= limit:
                 return
             path.unlink(missing_ok=True)
             total -= size

@@ -32,7 +32,7 @@ from streams.clock import now_ms
 from streams.faults import fault
 from streams.store.blob_cache import BlobCache
 from streams.store.blobs import DIGEST, PIECE, Trimmed
-from streams.store.errors import DamagedBody, translated
+from streams.store.errors import DamagedBody, DiskFull, translated
 from streams.store.object_storage import UNFINISHED_NAME, BlobSettings, ObjectStorage, StorageError, StoredObject
 
 T = TypeVar("T")
@@ -112,7 +112,11 @@ class ObjectBlobs:
             digest, md5, length = self._copy(body, path)
         except BaseException as error:
             path.unlink(missing_ok=True)
-            raise translated(error, str(path.parent)) from error
+            found = translated(error, str(path.parent))
+            if isinstance(found, DiskFull):
+                # This body is lost to the caller, who can try again.
+                self._cache.clear()
+            raise found from error
         with self._lock:
             if digest in self._waiting:
                 path.unlink()
@@ -192,7 +196,14 @@ class ObjectBlobs:
         return None
 
     def _download(self, digest: str) -> BinaryIO:
-        """Bring a body into the cache, and open it."""
+        """Bring a body into the cache, which makes room if the disk is full, and open it."""
+        try:
+            return self._download_once(digest)
+        except DiskFull:
+            self._cache.clear()
+            return self._download_once(digest)
+
+    def _download_once(self, digest: str) -> BinaryIO:
         path = self._cache.temporary()
         try:
             with _undeleted(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import multiprocessing
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from streams.store import blob_cache
+from streams.store.errors import DiskFull
 from streams.store.object_blobs import DAY, ObjectBlobs
 from streams.store.object_storage import BlobSettings, ObjectStorage, StorageError
 
@@ -183,4 +185,32 @@ def test_trim_outlasts_a_short_failure(settings: BlobSettings, tmp_path: Path, m
         monkeypatch.setattr(ObjectStorage, name, failing)
     assert blobs.trim(days[0] * DAY) == (1, len(LARGE))
     assert failures == ["list", "delete"]
+    blobs.close()
+
+
+def test_full_disk_below_the_cache_makes_room(settings: BlobSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the disk is smaller than the cache may be, cached bodies make room: for a read at once, for a write afterwards."""
+    blobs = ObjectBlobs(BlobSettings(url=settings.url), tmp_path / "cache", patience=0)
+    other, small = blobs.put(io.BytesIO(LARGE[1:]))[0], ObjectStorage.get
+
+    def cached() -> list[Path]:
+        return list((tmp_path / "cache").glob("*/??/*"))
+
+    def full(error: bool) -> None:
+        if error:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def get(self: ObjectStorage, key: str, out: BinaryIO, limit: int) -> None:
+        full(bool(cached()))
+        small(self, key, out, limit)
+
+    monkeypatch.setattr(ObjectStorage, "get", get)
+    monkeypatch.setattr("streams.store.object_blobs.fault", lambda point: full(point == "blob.write" and bool(cached())))
+    assert [path.name for path in cached()] == [other]
+    with pytest.raises(DiskFull):
+        blobs.write(io.BytesIO(LARGE))
+    assert cached() == []
+    blobs.put(io.BytesIO(LARGE))
+    assert blobs.open(other).read() == LARGE[1:]
+    assert [path.name for path in cached()] == [other]
     blobs.close()
