@@ -136,9 +136,7 @@ def test_trim_deletes_old_bodies_and_aborts_unfinished_uploads(
         ({"endpoint": "https://127.0.0.1:9"}, False, "blobs.endpoint: the storage does not read"),
     ],
 )
-def test_unusable_storage_is_one_line(
-    settings: Settings, buckets: Buckets, given: dict[str, str], write: bool, line: str
-) -> None:
+def test_unusable_storage_is_one_line(settings: Settings, buckets: Buckets, given: dict[str, str], write: bool, line: str) -> None:
     """What is wrong with the storage is one line that names the setting and shows no secret."""
     writer = settings(buckets.store.writer)
     with pytest.raises(StorageError) as error:
