@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -93,6 +96,15 @@ def obey(runner: Runner, order: Order) -> None:
     tell(runner, words, dict(order.settings), code=int(order.fails and runner.tells))
 
 
+def _answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read().decode()
+
+
 class EmbeddedRunner:
     """A data folder, used in this process."""
 
@@ -171,6 +183,16 @@ class KafkaRunner:
         index = OpenSearchIndex(self.opensearch, f"{self.topics.prefix}-{broker}", writable=False)
         index.refresh()
         return index
+
+    def ready(self, stage: str) -> str:
+        """The answer of /readyz of the first worker of a stage."""
+        port = self.ports + next(i for i, name in enumerate(chain(*WORKERS.values())) if name == stage)
+        return _answer(f"http://127.0.0.1:{port}/readyz")
+
+    def metrics(self) -> list[str]:
+        """The metrics of all stages of all workers."""
+        count = sum(map(len, WORKERS.values()))
+        return [_answer(f"http://127.0.0.1:{port}/metrics") for port in range(self.ports, self.ports + count)]
 
     def stop(self) -> int:
         """Stop the workers by SIGTERM; return the highest exit code."""

@@ -22,13 +22,14 @@ class TlsProxy:
 
     def __init__(self, target: str, user: str, password: str) -> None:
         self._target = target
-        self._login = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.login = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        """The Authorization that is let through."""
         self.seen: list[str] = []
         """Method and path of each request with the right login."""
 
     async def answer(self, request: web.Request) -> web.Response:
         """Answer a request."""
-        if request.headers.get("authorization") != self._login:
+        if request.headers.get("authorization") != self.login:
             return web.json_response({"error": "Unauthorized"}, status=401, headers={"WWW-Authenticate": "Basic"})
         self.seen.append(f"{request.method} {request.path}")
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOPS}
