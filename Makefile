@@ -14,6 +14,8 @@ STAMP := .venv/installed
 JARS := .venv/servers/stamp
 # The S3 server of the tests, built from its Go module (tests/servers/versitygw.py).
 OBJECTS := .venv/servers/versitygw/stamp
+# Debian's nginx, which gives OpenSearch TLS and a login (tests/servers/nginx.py).
+PROXY := .venv/servers/nginx.stamp
 # Debian's Chromium, for the tests of the search page (tests/sinks/gateway/browser).
 BROWSER := .venv/browser
 # Programs that check the image and the chart (tests/deploy).
@@ -36,7 +38,7 @@ python:  ## say which Python install takes: the first that was built with optimi
 check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
-test: lint $(JARS) $(OBJECTS) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(OBJECTS) $(PROXY) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
@@ -175,6 +177,10 @@ $(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars tests/s
 $(OBJECTS): $(STAMP) tests/servers/go.lock tests/servers/versitygw.mod tests/servers/versitygw.sum
 	@$(BIN)/python -m tests.servers.versitygw
 	@touch $(OBJECTS)
+
+$(PROXY): $(STAMP)
+	@$(BIN)/python -m tests.servers.nginx
+	@touch $(PROXY)
 
 define browser
 set -eu

@@ -20,6 +20,7 @@ from tests.servers.fixtures import (
     narrow,
     object_store,
     opensearch,
+    operators_cluster,
     search_client,
     shared_forkservers,
     tika,
@@ -33,6 +34,7 @@ __all__ = [
     "narrow",
     "object_store",
     "opensearch",
+    "operators_cluster",
     "search_client",
     "shared_forkservers",
     "tika",
@@ -69,7 +71,9 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
     return slow is not None, -seconds, ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
-SERVERS = frozenset({"buckets", "glimpse", "kafka", "narrow", "object_store", "opensearch", "search_client", "tika", "topics"})
+SERVERS = frozenset(
+    {"buckets", "glimpse", "kafka", "narrow", "object_store", "opensearch", "operators_cluster", "search_client", "tika", "topics"}
+)
 """Fixtures that start a server, or need the programs of Glimpse; a test parameter with one of these names counts as well."""
 LONG_ID = 100
 """Characters of a text in the name of a test, at most."""

@@ -171,9 +171,10 @@ def _own(found: Settings) -> str:
 
 
 def _kafka(found: Settings) -> str:
-    """Return brokers, protocol, login, topics and partitions. Raises ClusterError, ClientSettingsError."""
+    """Return brokers, protocol, login, topics, partitions, and the version of Kafka. Raises ClusterError, ClientSettingsError."""
     from streams.cli.common import counted
     from streams.config.topology import topology_of
+    from streams.kafka.client.api_versions import broker_protocol
     from streams.kafka.client.cluster import Cluster, ClusterError
     from streams.kafka.client.log import KafkaLog
 
@@ -185,7 +186,9 @@ def _kafka(found: Settings) -> str:
     if missing := [name for name in wanted if name not in there]:
         some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
         raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
-    return f"{brokers}: {cluster.security.summary()}, {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+    topics = f"{counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+    speaks = broker_protocol(cluster)
+    return f"{brokers}: {cluster.security.summary()}, {topics}{f', {speaks}' if speaks else ''}"
 
 
 def _acls(found: Settings) -> str:

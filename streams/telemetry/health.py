@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 STARTING = "starting"
 """The check that fails until all others have been added."""
+HELD = "held"
+"""The check that fails while the process waits for what others have to mend."""
 Check = Callable[[], str]
 """Returns "" if all is well, else one line that says what is wrong."""
 
@@ -38,11 +40,16 @@ class Health:
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {}
+        self._held = ""
         self._ready: dict[str, Check] = {STARTING: lambda: "not all checks are there yet"}
 
     def started(self) -> None:
         """Note that all checks have been added: from now on only they decide."""
         self._ready.pop(STARTING, None)
+
+    def hold(self, reason: str) -> None:
+        """Note why the process waits for others: it is alive and not ready, whatever its checks return. "": it goes on."""
+        self._held = reason
 
     def alive_when(self, name: str, check: Check) -> None:
         """Add a check to /livez."""
@@ -54,11 +61,11 @@ class Health:
 
     def alive(self) -> Verdict:
         """Return whether the process makes progress, or has nothing to do."""
-        return _asked(self._live)
+        return Verdict({}) if self._held else _asked(self._live)
 
     def ready(self) -> Verdict:
         """Return whether the process is alive and has everything that it needs."""
-        return _asked(self._live | self._ready)
+        return Verdict({HELD: self._held}) if self._held else _asked(self._live | self._ready)
 
 
 def _asked(checks: Mapping[str, Check]) -> Verdict:

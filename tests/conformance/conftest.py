@@ -8,22 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.runners import EmbeddedRunner, KafkaRunner, Runner
-from tests.servers.object_store import ObjectStore
 from tests.streams.kafka.conftest import _patient
-from tests.streams.kafka.operators import Operators, operating
-from tests.streams.kafka.secured import running
 
 __all__ = ["_patient"]
 
 Start = Callable[[str], Runner]
-
-
-@pytest.fixture(scope="session")
-def operators(opensearch: str, object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operators]:
-    """A cluster as operators have it."""
-    (folder := tmp_path_factory.mktemp("secured")).chmod(0o755)
-    with running(folder) as kafka, operating(kafka, opensearch, object_store, tmp_path_factory.mktemp("operators")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +27,7 @@ def runners(request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest
         return started[name]
 
     def on_servers(folder: Path) -> Runner:
-        return KafkaRunner(request.getfixturevalue("operators"), request.getfixturevalue("opensearch"), root, folder)
+        return KafkaRunner(request.getfixturevalue("operators_cluster"), request.getfixturevalue("opensearch"), root, folder)
 
     yield start
     for runner in started.values():

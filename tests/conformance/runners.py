@@ -30,10 +30,10 @@ from streams.store.data_folder import index_folder
 from streams.topology.flow import TopologySettings, topology
 from tests.conformance.ground import Order
 from tests.servers.fixtures import Topics
+from tests.servers.operators_cluster import OperatorsCluster
 from tests.servers.process import free_port
 from tests.streams.kafka.conftest import Broker as Server
 from tests.streams.kafka.flows import Flow
-from tests.streams.kafka.operators import Operators
 from tests.streams.kafka.secured import allow
 
 PARTITIONS = 4
@@ -152,14 +152,15 @@ class KafkaRunner:
     gather: Sequence[str] = ("roots", "add")
     tells = False
 
-    def __init__(self, operators: Operators, opensearch: str, root: Path, folder: Path) -> None:
+    def __init__(self, cluster: OperatorsCluster, opensearch: str, root: Path, folder: Path) -> None:
         """`opensearch`: the address of the server behind the proxy, for the test itself."""
-        self.operators = operators
+        self.cluster = cluster
         self.opensearch = opensearch
-        self.topics = Topics(operators.kafka.open)
-        self.flow = Flow(Server(operators.kafka.open, self.topics), root, folder, PARTITIONS, {}, STAGES, drawn=DRAWN)
-        allow(operators.kafka.open, self.flow.prefix, DRAWN)
-        config = operators.config(self.flow.prefix, self.topics.prefix)
+        self.topics = Topics(cluster.kafka.open)
+        self.flow = Flow(Server(cluster.kafka.open, self.topics), root, folder, PARTITIONS, {}, STAGES, drawn=DRAWN)
+        allow(cluster.kafka.open, self.flow.prefix, DRAWN)
+        config = folder / "harvest.toml"
+        config.write_text(cluster.toml(self.flow.prefix, self.topics.prefix), "utf-8")
         self.environment: Mapping[str, str] = {"CONFIG": str(config), "DATA": str(folder / "commands")}
         self.ports = free_port(sum(map(len, WORKERS.values())))
         """The first of the ports of probes and metrics, one for each stage of each worker."""
@@ -185,9 +186,9 @@ class KafkaRunner:
         return index
 
     def ready(self, stage: str) -> str:
-        """The answer of /readyz of the first worker of a stage."""
-        port = self.ports + next(i for i, name in enumerate(chain(*WORKERS.values())) if name == stage)
-        return _answer(f"http://127.0.0.1:{port}/readyz")
+        """The answers of /readyz of all workers of a stage."""
+        ports = [self.ports + number for number, name in enumerate(chain(*WORKERS.values())) if name == stage]
+        return "".join(_answer(f"http://127.0.0.1:{port}/readyz") for port in ports)
 
     def metrics(self) -> list[str]:
         """The metrics of all stages of all workers."""

@@ -324,7 +324,7 @@ def on_kafka(plays: Plays, runners: Start) -> KafkaRunner:
 def test_bodies_are_in_object_storage_alone(plays: Plays, runners: Start) -> None:
     """Large bodies are in the bucket; the workers' folders are their own, and have none but cached ones."""
     runner = on_kafka(plays, runners)
-    assert runner.operators.buckets.keys(runner.operators.bucket)
+    assert runner.cluster.buckets.keys(runner.cluster.bucket)
     for name in WORKERS:
         folder = runner.flow.folder / name
         assert folder.is_dir()
@@ -336,21 +336,17 @@ def test_trouble_of_servers_holds_workers_and_shows_no_secret(
 ) -> None:
     """While logins are refused, workers hold and say why, then go on; no log, metric, check, error or traceback shows a secret."""
     runner = on_kafka(plays, runners)
-    operators, texts = runner.operators, list[str]()
-    rights = operators.buckets.client.get_bucket_policy(Bucket=operators.bucket)["Policy"]
-    login, operators.proxy.login = operators.proxy.login, "changed"
-    operators.buckets.client.delete_bucket_policy(Bucket=operators.bucket)
+    texts = list[str]()
     (tmp_path / "large.txt").write_bytes(b"quillwort " * 20_000)
-    obey(runner, gather(tmp_path))
-    for stage, line in (("fetch", "blobs.url: this login may not"), ("index.main", "index.password")):
-        while line not in (found := runner.ready(stage)):
-            assert all(worker.poll() is None for worker in runner.flow.workers.values())
-            time.sleep(0.2)
-        texts.append(found)
-    texts.append(tell(runner, ["doctor"], code=1))
-    assert "NOT OK  object storage: blobs.url: this login may not" in texts[-1]
-    operators.buckets.client.put_bucket_policy(Bucket=operators.bucket, Policy=rights)
-    operators.proxy.login = login
+    with runner.cluster.refusing():
+        obey(runner, gather(tmp_path))
+        for stage, line in (("fetch", "blobs.url: this login may not"), ("index.main", "index.password")):
+            while line not in (found := runner.ready(stage)):
+                assert all(worker.poll() is None for worker in runner.flow.workers.values())
+                time.sleep(0.2)
+            texts.append(found)
+        texts.append(tell(runner, ["doctor"], code=1))
+        assert "NOT OK  object storage: blobs.url: this login may not" in texts[-1]
     runner.rest()
     assert [hit.url for hit in runner.index().search(parse("quillwort"), limit=10).hits] == [
         file_url(bytes(tmp_path / "large.txt"))
@@ -359,7 +355,7 @@ def test_trouble_of_servers_holds_workers_and_shows_no_secret(
     texts += [(runner.flow.folder / name).read_text("utf-8", "replace") for name in ("workers.log", "workers.out")]
     assert "blobs.url: this login may not" in texts[-2]
     texts.append(with_locals(runner, monkeypatch))
-    assert operators.leaked(texts) == []
+    assert runner.cluster.leaked(texts) == []
 
 
 def with_locals(runner: KafkaRunner, monkeypatch: pytest.MonkeyPatch) -> str:

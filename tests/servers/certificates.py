@@ -23,20 +23,22 @@ class Authority:
         self.path = folder / f"{name}.pem"
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def sign(self, name: str, host: str = "127.0.0.1", password: bytes = b"") -> tuple[Path, Path]:
-        """Return the files of a certificate and its key (PKCS#8); `password` encrypts the key."""
+    def sign(self, name: str, host: str = "127.0.0.1", password: bytes = b"", days: float = 1) -> tuple[Path, Path]:
+        """Return the files of a certificate and its key (PKCS#8), valid for some `days`; `password` encrypts the key."""
         key = ec.generate_private_key(ec.SECP256R1())
         other = ipaddress.ip_address(host) if host[0].isdigit() else None
         names = x509.SubjectAlternativeName([x509.IPAddress(other) if other else x509.DNSName(host)])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         paths = self._folder / f"{name}.pem", self._folder / f"{name}.key"
-        paths[0].write_bytes(self._signed(subject, key.public_key(), names).public_bytes(serialization.Encoding.PEM))
+        paths[0].write_bytes(self._signed(subject, key.public_key(), names, days).public_bytes(serialization.Encoding.PEM))
         cipher = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
         paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, cipher))
         return paths
 
-    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, more: x509.ExtensionType) -> x509.Certificate:
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, more: x509.ExtensionType, days: float = 1
+    ) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         made = x509.CertificateBuilder(self._name, subject, key, x509.random_serial_number())
-        made = made.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
+        made = made.not_valid_before(now - dt.timedelta(days=9)).not_valid_after(now + dt.timedelta(days=days))
         return made.add_extension(more, critical=False).sign(self._key, hashes.SHA256())

@@ -18,6 +18,8 @@ from tests.servers.object_store import Buckets, ObjectStore
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
+    from tests.servers.operators_cluster import OperatorsCluster
+
 TIMEOUT = 120.0
 """Seconds that a client waits for a response: long enough that only a hang exceeds it, even on a slow machine."""
 
@@ -88,6 +90,17 @@ def tika() -> str:
 def object_store() -> ObjectStore:
     """A real S3 server, with and without TLS, one for the whole test session."""
     return ObjectStore.decode(sharing.address("object_store"))
+
+
+@pytest.fixture(scope="session")
+def operators_cluster(
+    opensearch: str, object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorsCluster]:
+    """A cluster with TLS, logins and rights everywhere; each process of a test session that asks for it has its own."""
+    from tests.servers import operators_cluster
+
+    with operators_cluster.running(tmp_path_factory.mktemp("cluster"), opensearch, object_store) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -48,6 +48,12 @@ TLS = (
 
 that failed, too.
 """
+PAGES = (
+    ("No required SSL certificate was sent", "it wants a certificate (index.certificate)"),
+    ("The SSL certificate error", "it does not accept this certificate (index.certificate)"),
+    ("The plain HTTP request was sent to HTTPS port", "it speaks TLS only (index.url)"),
+)
+"""Text in the page with which nginx refuses a connection after it was made, and what it means."""
 REFUSING = frozenset(range(400, 500)) - {401, 403, 408, TOO_MANY}
 """Status codes of requests that will never be accepted."""
 FULL = "validation_exception"
@@ -137,8 +143,10 @@ class Node:
         if isinstance(error, ConnectionTimeout):
             return IndexUnreachable(f"the index has not answered for {self._timeout:g} s: {self.name}")
         if isinstance(error, NoConnection):
-            return IndexUnreachable(f"the index cannot be reached: {self.name}{_tls_reason(error)}")
+            return IndexUnreachable(f"the index cannot be reached: {self.name}{_meaning(str(error), TLS)}")
         reason = _reason(error)
+        if not isinstance(error.info, dict) and (meaning := _meaning(reason, PAGES)):
+            return IndexUnreachable(f"the index cannot be reached: {self.name}{meaning}")
         if error.status_code in LOGIN:
             return IndexUnreachable(f"{self.name} refuses this login ({LOGIN[error.status_code]}): {reason}")
         if error.error == CLOSED:
@@ -216,10 +224,9 @@ class Node:
         return again
 
 
-def _tls_reason(error: TransportError) -> str:
-    """Return why a connection by TLS failed, and the setting to look at; empty for any other failure."""
-    text = str(error)
-    found = [meaning for sign, meaning in TLS if sign in text]
+def _meaning(text: str, signs: Sequence[tuple[str, str]]) -> str:
+    """Return why a connection failed, and the setting to look at; empty for a text without any of the signs."""
+    found = [meaning for sign, meaning in signs if sign in text]
     return f": {found[0]}" if found else ""
 
 

@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import KafkaException, TopicCollection
 
 from streams.kafka.client.brokers import written_topics
-from streams.kafka.client.cluster import PROBE, READER, RECOVERY, REFUSED, TIMEOUT, Cluster, changelog_of, cluster_errors
-from streams.kafka.client.topic_identity import identity_group
+from streams.kafka.client.cluster import (
+    PROBE,
+    READER,
+    RECOVERY,
+    REFUSED,
+    TIMEOUT,
+    Cluster,
+    changelog_of,
+    cluster_errors,
+    identity_group,
+)
 from streams.topology.flow import REJECTED, Edge, Stage, Topology
 
 if TYPE_CHECKING:
@@ -45,10 +54,11 @@ def rights(drawn: Topology) -> list[Right]:
 
 def rights_of_stages(drawn: Topology) -> list[Right]:
     """Return the rights of all stages, in flow order."""
-    return [right for stage in drawn.stages for right in _of_stage(stage)]
+    return [right for stage in drawn.stages for right in rights_of_stage(stage)]
 
 
-def _of_stage(stage: Stage[Any, Any] | Edge[Any, Any]) -> Iterator[Right]:
+def rights_of_stage(stage: Stage[Any, Any] | Edge[Any, Any]) -> Iterator[Right]:
+    """Yield the rights of a stage."""
     found: dict[str, list[str]] = {}
     ticks = stage.ticks if isinstance(stage, Stage) else None
     changelog = [changelog_of(stage.name)] if isinstance(stage, Stage) else []

@@ -43,6 +43,11 @@ def changelog_of(stage: str) -> str:
     return f"{stage}-rows-changelog"
 
 
+def identity_group(stage: str) -> str:
+    """Return the group, without the prefix, that stores the ids of a stage's topics (`topic_identity.py`)."""
+    return f"{stage}.topics"
+
+
 class ClusterError(Exception):
     """The cluster cannot be reached, or refuses a request; the text is one line."""
 

@@ -23,23 +23,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported without saying so
+from confluent_kafka.admin import AdminClient
 
+from streams.kafka.client.admin import EARLIEST, LATEST, Admin
 from streams.kafka.client.brokers import TIMEOUT, retry_coordinator
-from streams.kafka.client.cluster import Cluster, changelog_of
+from streams.kafka.client.cluster import Cluster, changelog_of, identity_group
 from streams.topology.flow import REJECTED, Edge, Stage
 
-GROUP = "{}.topics"
-"""Name of the group with the ids of a stage's topics."""
-EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 RENEW = 600.0
 """Seconds after which a running worker stores the ids again: brokers delete offsets of groups without members after some days."""
-
-
-def identity_group(stage: str) -> str:
-    """Return the group, without the prefix, that stores the ids of a stage's topics."""
-    return GROUP.format(stage)
 
 
 def read_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
@@ -73,14 +65,14 @@ class TopicChange(NamedTuple):
 
 
 class TopicIdentities:
-    """Stored and present ids of the topics of one stage. Every method raises KafkaException or TimeoutError."""
+    """Stored and present ids of the topics of one stage. Every method raises ClusterError, KafkaException or TimeoutError."""
 
     def __init__(self, cluster: Cluster, stage: Stage[Any, Any] | Edge[Any, Any]) -> None:
         self._cluster = cluster
         self._names = read_topics(stage)
         self._changelog = changelog_of(stage.name) if isinstance(stage, Stage) else ""
         self._group = cluster.group(identity_group(stage.name))
-        self._client = AdminClient(cluster.client())
+        self._client, self._admin = AdminClient(cluster.client()), Admin(cluster)
 
     def present(self) -> KnownTopics:
         """Return what the brokers have now; topics that do not exist are left out."""
@@ -93,11 +85,8 @@ class TopicIdentities:
 
     def _offsets(self, partitions: int, spec: Any) -> int:
         """Return the sum of offsets of the changelog."""
-        places = [TopicPartition(self._cluster.topic(self._changelog), partition) for partition in range(partitions)]
-        if not places:
-            return 0
-        asked = self._client.list_offsets(dict.fromkeys(places, spec), request_timeout=TIMEOUT)
-        return sum(max(0, future.result(2 * TIMEOUT).offset) for future in asked.values())
+        places = [(self._cluster.topic(self._changelog), partition) for partition in range(partitions)]
+        return sum(max(0, offset) for offset in self._admin.offsets(places, spec).values())
 
     def stored(self) -> KnownTopics | None:
         """Return what was stored last; None if nothing was."""
@@ -146,7 +135,7 @@ class TopicWatch:
         self._due = 0.0
 
     def __call__(self) -> str:
-        """Return why the worker has to end; "" if all is as it was. Raises KafkaException, TimeoutError."""
+        """Return why the worker has to end; "" if all is as it was. Raises ClusterError, KafkaException, TimeoutError."""
         if self._known is None:
             self._known = self._identities.stored() or self._identities.present()
             self._due = time.monotonic() + RENEW

@@ -24,6 +24,11 @@ from pathlib import Path
 from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from aiokafka.errors import (  # type: ignore[import-untyped]
+    CommitFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+)
 from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 from mode.services import Service, WaitResults
@@ -31,11 +36,14 @@ from mode.services import Service, WaitResults
 from streams.kafka.decide.static_membership import watch_membership
 
 if TYPE_CHECKING:
+    from faust.transport.consumer import RecordMap
     from faust.types import TP, EventT, Message
     from faust.types.transports import ConsumerT
 
 WAIT = 100
 """ms that a broker may delay the answer to a fetch while it has no records."""
+REFUSED_PAUSE = 1.0
+"""Seconds between two fetches that the ACLs may refuse."""
 FAR = 1 << 62
 """An offset greater than all others."""
 CLEAN = "stopped-clean"
@@ -65,6 +73,17 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         if self.consumer.app.conf.consumer_group_instance_id:
             watch_membership(self._consumer, cast("Transport", self.consumer.transport).taken)
 
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> RecordMap:  # noqa: ASYNC109 - as Faust's
+        """Return fetched records; none while the ACLs refuse them, which is shown by /readyz (`worker/holding.py`).
+
+        Cause: the error crashes Faust's fetcher, whose application neither ends then nor reads on once the right is granted again.
+        """
+        try:
+            return await super().getmany(active_partitions, timeout)
+        except TopicAuthorizationFailedError:
+            await asyncio.sleep(REFUSED_PAUSE)
+            return {}
+
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Report nothing about partitions that seem to stand still: the watchdog finds those that do (`worker/watchdog.py`).
 
@@ -83,7 +102,25 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         client = super()._create_worker_consumer(transport)
         client._isolation_level = "read_committed"  # noqa: SLF001 - Faust has no setting for it
         client._fetch_max_wait_ms = WAIT  # noqa: SLF001 - the same
+        tolerate_refused_commits(client)
         return client
+
+
+def tolerate_refused_commits(client: Any) -> None:
+    """Make a commit that the ACLs refuse a failed one, which is repeated.
+
+    Cause: Faust's thread crashes at it, and its application neither ends then nor commits once the right is granted again.
+    """
+    commit = client.commit
+
+    async def tolerant(offsets: Any) -> None:
+        try:
+            await commit(offsets)
+        except (TopicAuthorizationFailedError, GroupAuthorizationFailedError) as error:
+            # Faust takes a commit for failed only if the text of the error has these words.
+            raise CommitFailedError(f"refused, as if the group had already rebalanced: {error}") from error
+
+    client.commit = tolerant
 
 
 async def _begun(rest: CoroutineType[Any, Any, Any], waits_for: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from time import monotonic
 from typing import NamedTuple
 
@@ -43,6 +43,10 @@ class WorkerTelemetry:
         self._prefix = prefix
         self._stall = stall
         self._progress = Progress(stall)
+        self.refused_at = -math.inf
+        """Time (monotonic) when the cluster last refused this worker."""
+        self.refused: Callable[[], None] = lambda: None
+        """Called before the end of the process; does not return if the cluster refuses this worker."""
         self._places: set[PartitionId] = set()
         self._answered = monotonic()
         """Time (monotonic) of the broker's last answer to the watchdog; initially the start of the worker."""
@@ -54,6 +58,7 @@ class WorkerTelemetry:
 
     def end(self, why: str) -> None:
         """Log the reason, and end the process: its supervisor restarts it."""
+        self.refused()
         self.logs.last(why)
         os._exit(1)
 
@@ -61,6 +66,15 @@ class WorkerTelemetry:
         """Report the age at which the broker deletes records of some inputs, against which their age is an alert."""
         for topic in topics:
             self.metrics.retention.set(seconds, self.stage, topic)
+
+    def hold(self, reason: str) -> None:
+        """Make the worker not ready for a reason that lies in the cluster; "": it is gone, and standstills count from now on."""
+        if not reason:
+            for topic, partition in self._places:
+                self._progress.forget(f"{topic.removeprefix(self._prefix)}/{partition}")
+        else:
+            self.refused_at = monotonic()
+        self.health.hold(reason)
 
     def beats(self, beat: Check) -> None:
         """Register the check of the event loop."""

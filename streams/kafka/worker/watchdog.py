@@ -25,7 +25,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.worker.telemetry import PartitionId
 from streams.kafka.worker.telemetry import PartitionProgress as Seen
 
@@ -62,15 +62,17 @@ class Watchdog(threading.Thread):
         looked: Callable[[Mapping[PartitionId, Seen]], None] = lambda _: None,
         everywhere: Callable[[], Iterable[PartitionId]] = tuple,
         changed: Callable[[], str] = str,
+        refused: Callable[[], bool] = bool,
     ) -> None:
         """`end` ends the process with a reason; `everywhere` returns all partitions that the group reads.
 
         `changed` returns why the topics are others than those of the start; "": they are not. It raises as `look` does.
+        `refused` returns whether the cluster refuses the login or rights of this process, which excuses any standstill.
         """
         super().__init__(name="watchdog", daemon=True)
         self._cluster, self._group, self._stall = cluster, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
-        self._everywhere, self._changed = everywhere, changed
+        self._everywhere, self._changed, self._refused = everywhere, changed, refused
         self._seen: dict[PartitionId, CommittedPosition] = {}
         self._others: dict[PartitionId, CommittedPosition] = {}
         """As `_seen`, for all partitions of the group, while this process has none."""
@@ -87,8 +89,11 @@ class Watchdog(threading.Thread):
                 self._forget()
             last = now
             try:
-                self.look(client, now)
-            except (KafkaException, TimeoutError):
+                if self._refused():
+                    self._forget()
+                else:
+                    self.look(client, now)
+            except (KafkaException, ClusterError, TimeoutError):
                 # No broker answers: nothing is known, and nothing could advance.
                 self._forget()
             except Exception as error:  # noqa: BLE001 - a mistake of ours: who is not watched may stand for ever
@@ -99,7 +104,7 @@ class Watchdog(threading.Thread):
         self._others.clear()
 
     def look(self, client: Consumer, now: float) -> None:
-        """Check all partitions once. Raises KafkaException, TimeoutError."""
+        """Check all partitions once. Raises KafkaException, ClusterError, TimeoutError."""
         if why := self._changed():
             self._end(why)
         places = [TopicPartition(topic, partition) for topic, partition in self._due()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.registry import wire
 from streams.kafka.client.security import Security
 from streams.kafka.client.topic_identity import TopicWatch
+from streams.kafka.worker.holding import LATELY, hold_refused, refusal
 from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
@@ -142,7 +144,24 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         """Start a watchdog, which ends this process if its partitions stand still without excuse, or if its topics change."""
         end, looked = self.telling.end, self.telling.looked
         changed = TopicWatch(self.cluster, self.stage)
-        Watchdog(self.cluster, self.group, self.settings.stall, mine, excused, end, looked, lambda: self.places, changed).start()
+        places = lambda: self.places  # noqa: E731 - named for the line below
+        stall = self.settings.stall
+        Watchdog(self.cluster, self.group, stall, mine, excused, end, looked, places, changed, self.is_refused).start()
+
+    def refusal(self) -> str:
+        """Return why the cluster refuses this worker; "": it does not."""
+        return refusal(self.cluster, self.stage)
+
+    def is_refused(self) -> bool:
+        """Whether the cluster refuses this worker, which is then not ready."""
+        reason = self.refusal()
+        self.telling.hold(reason)
+        return bool(reason)
+
+    def hold(self) -> None:
+        """Hold a worker that failed because the cluster refuses it, and start it again; else return."""
+        lately = time.monotonic() - self.telling.refused_at < LATELY
+        hold_refused(self.refusal, self.telling.hold, self.telling.logs.say, lately=lately)
 
 
 Runner = Callable[[Context], None]
@@ -174,7 +193,12 @@ def run_stage(
     context = Context(stage, settings, partitions(settings.cluster, stage), telling)
     module, _, function = RUNNERS[runner_key(stage)].partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
-    runner(context)
+    telling.refused = context.hold
+    try:
+        runner(context)
+    except (Exception, SystemExit):
+        context.hold()
+        raise
 
 
 RUNNERS: Mapping[str, str] = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,12 @@ from sinks.index.errors import IndexUnreachable
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.opensearch.server import Server
 from tests.servers.certificates import Authority
-from tests.servers.tls_proxy import TlsProxy, tls_proxy
+from tests.servers.fixtures import TIMEOUT
+from tests.servers.nginx import Proxy, proxy
 
 PASSWORD = "never-to-be-seen"
 Make = Callable[..., Summary]
+Start = Callable[..., AbstractContextManager[Proxy]]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +41,13 @@ def authority(folder: Path) -> Authority:
 
 
 @pytest.fixture
-def proxy(opensearch: str) -> TlsProxy:
-    """A proxy in front of the real server, which is not running yet."""
-    return TlsProxy(opensearch, "harvest", PASSWORD)
+def secured(opensearch: str, authority: Authority, tmp_path: Path) -> Start:
+    """Return a function that runs nginx in front of the real server, with the certificate of that name or address."""
+
+    def start(host: str = "127.0.0.1", clients: Path | None = None) -> AbstractContextManager[Proxy]:
+        return proxy(tmp_path, opensearch, {"harvest": PASSWORD}, authority.sign("server", host), clients)
+
+    return start
 
 
 @pytest.fixture
@@ -49,25 +58,54 @@ def alias(search_client: Any) -> Iterator[str]:
     search_client.indices.delete(index=f"{name}*", ignore_unavailable=True)
 
 
-def test_index_is_filled_and_searched_over_tls(proxy: TlsProxy, authority: Authority, alias: str, summary: Make) -> None:
+def test_index_is_filled_and_searched_over_tls(secured: Start, authority: Authority, alias: str, summary: Make) -> None:
     """With the CA and the login of the settings, the index works as over an open connection, and every request goes through it."""
-    with tls_proxy(proxy, authority.sign("server")) as url:
-        server = Server(url, "harvest", PASSWORD, ca=str(authority.path))
+    with secured() as running:
+        server = Server(running.url, "harvest", PASSWORD, ca=str(authority.path))
         with closing(OpenSearchIndex(server, alias)) as index:
             index.apply([summary("http://a/", title="whale")], {0: 1})
             assert [hit.url for hit in index.search(parse("whale")).hits] == ["http://a/"]
             assert index.offsets() == {0: 1}
-    assert any("_bulk" in request for request in proxy.seen)
+        assert any("_bulk" in request for request in running.passed())
 
 
-def test_certificate_of_a_client_is_presented(proxy: TlsProxy, authority: Authority, alias: str) -> None:
-    """A server that wants a certificate gets it, also with an encrypted key; without it the error names the setting."""
+def test_certificate_of_a_client_is_presented(secured: Start, authority: Authority, folder: Path, alias: str) -> None:
+    """A server that wants a certificate gets it, also with an encrypted key; the setting is named without one."""
     certificate, key = authority.sign("client", password=b"key-secret")
-    with tls_proxy(proxy, authority.sign("server"), authority.path) as url:
-        server = Server(url, "harvest", PASSWORD, str(authority.path), str(certificate), str(key), "key-secret")
+    stranger, its_key = Authority(folder, "strangers").sign("stranger")
+    with secured(clients=authority.path) as running:
+        server = Server(running.url, "harvest", PASSWORD, str(authority.path), str(certificate), str(key), "key-secret")
         OpenSearchIndex(server, alias).close()
-        with pytest.raises(IndexUnreachable, match=r"cannot be reached|index\.certificate"):
+        passed = len(running.passed())
+        with pytest.raises(IndexUnreachable, match=r"it wants a certificate \(index\.certificate\)$"):
             OpenSearchIndex(server._replace(certificate="", key=""), alias)
+        with pytest.raises(IndexUnreachable, match=r"it does not accept this certificate \(index\.certificate\)$"):
+            OpenSearchIndex(server._replace(certificate=str(stranger), key=str(its_key)), alias)
+        assert len(running.passed()) == passed
+
+
+def test_server_that_ends_the_handshake_is_named(authority: Authority) -> None:
+    """A server that ends the handshake because there is no certificate, as OpenSearch itself does, is named with the setting."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.path))
+    context.load_cert_chain(*authority.sign("strict"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=refuse, args=(listener, context), daemon=True)
+        thread.start()
+        server = Server(f"https://127.0.0.1:{listener.getsockname()[1]}", ca=str(authority.path))
+        with pytest.raises(IndexUnreachable, match=r"cannot be reached.*it wants a certificate \(index\.certificate\)$"):
+            OpenSearchIndex(server, "x", writable=False)
+        thread.join(TIMEOUT)
+
+
+def refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
+    """Take one connection, refuse it in the handshake, and wait for the client to close it: it then has read the alert."""
+    accepted, _ = listener.accept()
+    with context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False) as connection:
+        with pytest.raises(ssl.SSLError):
+            connection.do_handshake()
+        while socket.socket.recv(connection, 65_536):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -80,26 +118,26 @@ def test_certificate_of_a_client_is_presented(proxy: TlsProxy, authority: Author
         ({"ca": "missing"}, "certificates"),
     ],
 )
-def test_error_names_the_setting(proxy: TlsProxy, authority: Authority, folder: Path, changes: dict[str, Any], named: str) -> None:
+def test_error_names_the_setting(secured: Start, authority: Authority, folder: Path, changes: dict[str, Any], named: str) -> None:
     """A wrong login and a CA that does not match are told apart, in one line without a secret."""
     if changes.get("ca") == "other":
         changes = {"ca": str(Authority(folder, "other").path)}
     if changes.get("ca") == "missing":
         changes = {"ca": str(folder / "missing.pem")}
-    with tls_proxy(proxy, authority.sign("server")) as url:
-        server = Server(url, "harvest", PASSWORD, ca=str(authority.path))._replace(**changes)
+    with secured() as running:
+        server = Server(running.url, "harvest", PASSWORD, ca=str(authority.path))._replace(**changes)
         with pytest.raises(IndexUnreachable) as raised:
             OpenSearchIndex(server, "x", writable=False)
+        assert not running.passed()
     assert named in str(raised.value)
     told = "".join(traceback.format_exception(raised.value)) + repr(server) + str(server) + f"{server}"
     assert PASSWORD not in told
-    assert not proxy.seen
 
 
-def test_name_that_does_not_match_is_named(proxy: TlsProxy, authority: Authority) -> None:
+def test_name_that_does_not_match_is_named(secured: Start, authority: Authority) -> None:
     """A certificate for another name is refused, unless the settings say that names do not matter."""
-    with tls_proxy(proxy, authority.sign("elsewhere", "search.example.org")) as url:
-        server = Server(url, "harvest", PASSWORD, ca=str(authority.path))
+    with secured("search.example.org") as running:
+        server = Server(running.url, "harvest", PASSWORD, ca=str(authority.path))
         with pytest.raises(IndexUnreachable, match=r"index\.check_hostname"):
             OpenSearchIndex(server, "x", writable=False)
         with pytest.raises(FileNotFoundError):
@@ -110,3 +148,11 @@ def test_server_without_tls_is_named(opensearch: str) -> None:
     """A server that does not speak TLS is no certificate's fault."""
     with pytest.raises(IndexUnreachable, match=r"does not speak TLS \(index\.url\)"):
         OpenSearchIndex(Server(opensearch.replace("http:", "https:")), "x", writable=False)
+
+
+def test_server_with_tls_alone_is_named(secured: Start, authority: Authority) -> None:
+    """An open connection to a server with TLS alone is answered by a page, which is understood."""
+    with secured() as running:
+        server = Server(running.url.replace("https:", "http:"), "harvest", PASSWORD, ca=str(authority.path))
+        with pytest.raises(IndexUnreachable, match=r"it speaks TLS only \(index\.url\)$"):
+            OpenSearchIndex(server, "x", writable=False)

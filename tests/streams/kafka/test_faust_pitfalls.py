@@ -21,13 +21,14 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
+from aiokafka.errors import TopicAuthorizationFailedError  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import PARTITIONER, connected, flush, ordered_producer, worker_client
-from streams.kafka.decide.client_workarounds import CLEAN, LATELY, ConsumerThread, tables
+from streams.kafka.decide.client_workarounds import CLEAN, LATELY, ConsumerThread, tables, tolerate_refused_commits
 from streams.store.murmur2 import partition as partition_of
 from tests.bench.cpu import stat
 from tests.bench.memory import family
@@ -309,6 +310,27 @@ def test_first_record_after_long_time_is_no_error(kind: type[Any], errors: int) 
     thread._log_slow_processing_stream = lambda *given: said.append(given)
     thread.verify_event_path(now, tp)
     assert len(said) == errors
+
+
+@pytest.mark.parametrize(("kind", "crashes"), [(AIOKafkaConsumerThread, 1), (ConsumerThread, 0)], ids=["plain", "mended"])
+def test_refused_commit_is_repeated(kind: type[Any], crashes: int) -> None:
+    """A commit that the ACLs refuse has failed, and is repeated; the plain library crashes its thread, and commits no more."""
+    said = list[Any]()
+
+    async def refused(_: Any) -> None:
+        raise TopicAuthorizationFailedError({"in"})
+
+    async def crash(error: Any) -> None:
+        said.append(error)
+
+    client: Any = SimpleNamespace(commit=refused)
+    if kind is ConsumerThread:
+        tolerate_refused_commits(client)
+    thread: Any = object.__new__(kind)
+    thread._consumer, thread.crash, thread.assignment = client, crash, lambda: {TP("in", 0)}
+    thread.tp_last_committed_at, thread.log = {}, SimpleNamespace(exception=lambda *_: None)
+    assert not asyncio.run(thread._commit({TP("in", 0): 1}))
+    assert len(said) == crashes
 
 
 async def by_faust(kafka: str, topic: str, keys: list[bytes]) -> dict[bytes, int]:

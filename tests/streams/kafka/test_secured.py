@@ -115,6 +115,7 @@ def test_pipeline_works_with_login_and_acls(told: dict[str, str], root: Path, tm
             time.sleep(1.0)
         assert running.poll() is None, log.read_text()
         assert f"kafka: {told['HARVEST_KAFKA_BROKERS']}: SASL_SSL, SCRAM-SHA-512, user {USER}, " in (found := _doctor(told))
+        assert ", speaks protocols of Kafka 4.1 or later (" in found
         assert "ok      kafka ACLs: grant what all stages need" in found
     assert running.returncode == 0
     text = log.read_text()
