@@ -331,9 +331,7 @@ def test_bodies_are_in_object_storage_alone(plays: Plays, runners: Start) -> Non
         assert not (folder / "blobs").exists()
 
 
-def test_trouble_of_servers_holds_workers_and_shows_no_secret(
-    plays: Plays, runners: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trouble_of_servers_holds_workers_and_shows_no_secret(plays: Plays, runners: Start, tmp_path: Path) -> None:
     """While logins are refused, workers hold and say why, then go on; no log, metric, check, error or traceback shows a secret."""
     runner = on_kafka(plays, runners)
     texts = list[str]()
@@ -354,15 +352,13 @@ def test_trouble_of_servers_holds_workers_and_shows_no_secret(
     texts += [tell(runner, ["doctor"]), tell(runner, ["topics", "members"]), *runner.metrics()]
     texts += [(runner.flow.folder / name).read_text("utf-8", "replace") for name in ("workers.log", "workers.out")]
     assert "blobs.url: this login may not" in texts[-2]
-    texts.append(with_locals(runner, monkeypatch))
+    texts.append(with_locals(runner))
     assert runner.cluster.leaked(texts) == []
 
 
-def with_locals(runner: KafkaRunner, monkeypatch: pytest.MonkeyPatch) -> str:
+def with_locals(runner: KafkaRunner) -> str:
     """A traceback with the values of all variables, of a worker's settings that are on their way to its runner."""
-    for name, value in {**SETTINGS, **runner.environment}.items():
-        monkeypatch.setenv(f"HARVEST_{name}", value)
-    found = load()
+    found = load(environ={f"HARVEST_{name}": value for name, value in {**SETTINGS, **runner.environment}.items()})
     given = worker_settings(found)
     cluster, storage = given.cluster, ObjectStorage(given.blobs)
     try:
