@@ -70,23 +70,26 @@ class OperatorsCluster(NamedTuple):
 @contextmanager
 def running(folder: Path, opensearch: str, store: ObjectStore) -> Iterator[OperatorsCluster]:
     """Run Kafka and nginx, with files in `folder`, for a running OpenSearch and S3 server. Raises ServerError, ToolError."""
+    (folder / "kafka").mkdir()
+    with secured.running(folder / "kafka") as kafka, over(folder, kafka, opensearch, store) as cluster:
+        yield cluster
+
+
+@contextmanager
+def over(folder: Path, kafka: Secured, opensearch: str, store: ObjectStore) -> Iterator[OperatorsCluster]:
+    """As `running`, for a running Kafka too."""
     password = secrets.token_urlsafe(20)
     words = {"kafka": secured.PASSWORD, "index": password, "blobs": store.writer.secret}
     files = {name: folder / f"{name}.secret" for name in words}
     for name, word in words.items():
         files[name].write_text(f"{word}\n", "utf-8")
         files[name].chmod(0o600)
-    for name in ("kafka", "nginx"):
-        (folder / name).mkdir()
+    (folder / "nginx").mkdir()
     buckets = Buckets(store)
-    with secured.running(folder / "kafka") as kafka:
-        certificate = kafka.authority.sign("search")
-        with proxy(folder / "nginx", opensearch, {USER: password}, certificate) as search:
-            bucket = buckets.make()
-            found = OperatorsCluster(kafka, search, store, buckets, bucket, tuple(words.values()), {})
-            found = found._replace(sections=_sections(found, files))
-            yield found
-            buckets.close()
+    with proxy(folder / "nginx", opensearch, {USER: password}, kafka.authority.sign("search")) as search:
+        found = OperatorsCluster(kafka, search, store, buckets, buckets.make(), tuple(words.values()), {})
+        yield found._replace(sections=_sections(found, files))
+        buckets.close()
 
 
 def _sections(cluster: OperatorsCluster, files: Mapping[str, Path]) -> Mapping[str, Mapping[str, Value]]:
