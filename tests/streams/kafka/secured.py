@@ -18,6 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from streams.kafka.client.acls import rights
@@ -67,6 +70,14 @@ def running(folder: Path) -> Iterator[Secured]:
         port = int(address.rpartition(":")[2])
         _allow(address)
         yield Secured(address, f"127.0.0.1:{port + 2}", f"127.0.0.1:{port + 3}", authority)
+
+
+def set_password(broker: Secured, password: str) -> None:
+    """Change the user's password for SCRAM."""
+    client = AdminClient({"bootstrap.servers": broker.open, "log_level": 0})
+    changed = UserScramCredentialUpsertion(USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4_096), password.encode())
+    for future in client.alter_user_scram_credentials([changed]).values():
+        future.result(60)
 
 
 def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
