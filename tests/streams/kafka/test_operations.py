@@ -204,6 +204,8 @@ def test_full_disk_loses_nothing(plant: Plant, play: Play) -> None:
 def test_bodies_move_into_object_storage_that_may_fail(plant: Plant, play: Play) -> None:
     """The storage has all bodies of the folder, and gets the new ones; while it fails, workers wait for it."""
     storage = plant.folder / "bucket"
+    plant.visit_more(LARGE)
+    plant.wait_complete()
     copied = {path.name for path in plant.bodies.glob("??/*")}
 
     def configure() -> None:
@@ -212,6 +214,8 @@ def test_bodies_move_into_object_storage_that_may_fail(plant: Plant, play: Play)
 
     play("From a shared folder to object storage", {"set blobs.url in the settings of all workers": configure})
     assert copied == {path.parent.name for path in storage.glob("??/*/*")}
+    plant.visit_more(LARGE)
+    plant.wait_complete()
     plant.forget_log()
     aside = storage.rename(plant.folder / "aside")
     storage.write_text("no folder")
@@ -223,7 +227,7 @@ def test_bodies_move_into_object_storage_that_may_fail(plant: Plant, play: Play)
 
     play("Object storage that fails", {"mend the storage": mend})
     assert "its body is not" not in plant.run(["rejected", "list"])
-    assert len({path.parent.name for path in storage.glob("??/*/*")} - copied) == 1
+    assert len({path.parent.name for path in storage.glob("??/*/*")} - copied) == 2
 
 
 def test_password_is_rotated(page: Mapping[str, list[Step]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
