@@ -18,6 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from streams.kafka.client.acls import rights
@@ -78,6 +81,14 @@ def prepared(folder: Path) -> tuple[Authority, Callable[[], AbstractContextManag
     store.write_bytes(key.read_bytes() + certificate.read_bytes())
     (server := folder / "server").mkdir()
     return authority, lambda: kafka.from_jars(server, lambda port: _settings(port, store, authority.path), {USER: PASSWORD})
+
+
+def set_password(broker: Secured, password: str) -> None:
+    """Change the user's password for SCRAM."""
+    client = AdminClient({"bootstrap.servers": broker.open, "log_level": 0})
+    changed = UserScramCredentialUpsertion(USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4_096), password.encode())
+    for future in client.alter_user_scram_credentials([changed]).values():
+        future.result(60)
 
 
 def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
