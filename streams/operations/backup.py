@@ -2,7 +2,7 @@
 
 Strategy: the store is copied into `new/`, then the bodies that its records name and the backup folder lacks. `new/` is flushed, and
 gets the name of its time; only then are older backups removed, and the bodies that no backup names. The index is not copied: it is
-made anew from the log.
+made anew from the log. Bodies in object storage are copied too, so that a backup needs nothing but its folder.
 
 Laws:
 - A folder with the name of a time is a complete, durable backup. After a kill or on a full disk the former backups stay.
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from streams.faults import fault
-from streams.operations.backup_bodies import CopiedBodies, copy_bodies, named_bodies
+from streams.operations.backup_bodies import IN_FOLDER, CopiedBodies, copy_bodies, named_bodies, opened_apart
 from streams.operations.backup_format import (
     BODIES,
     FORMAT,
@@ -46,6 +46,7 @@ from streams.operations.backup_format import (
 from streams.store import FolderBlobs, Store, schema
 from streams.store.data_folder import gatherer
 from streams.store.locks import LockFile, bodies_kept
+from streams.store.object_storage import BlobSettings
 from streams.store.snapshot import copy_database, file_digest
 
 
@@ -62,14 +63,14 @@ class Made(NamedTuple):
     lost: list[str]
 
 
-def make_backup(data: Path, folder: Path, *, version: str, keep: int = 1) -> Made:
-    """Back up a data folder; keep that number of backups. `version`: that of the program.
+def make_backup(data: Path, folder: Path, *, version: str, keep: int = 1, blobs: BlobSettings = IN_FOLDER) -> Made:
+    """Back up a data folder; keep that number of backups. `version`: that of the program; `blobs`: where its bodies are.
 
     Raises BackupError, LockedError, AbsentError, StoreError, DiskFull, OSError.
     """
     _check_target(data, folder)
     with bodies_kept(data), _locked(folder):
-        made = _make(data, folder, version)
+        made = _make(data, folder, version, blobs)
         _remove_old(folder, keep)
     return made
 
@@ -100,7 +101,7 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.close()
 
 
-def _make(data: Path, folder: Path, version: str) -> Made:
+def _make(data: Path, folder: Path, version: str, blobs: BlobSettings) -> Made:
     new = folder / UNFINISHED
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
@@ -110,7 +111,9 @@ def _make(data: Path, folder: Path, version: str) -> Made:
         with Store(new, readonly=True) as store:
             name, ends, named = gatherer(store), {topic: list(store.ends(topic)) for topic in store.topics()}, named_bodies(store)
         _check_owner(folder, name)
-        copied = copy_bodies(FolderBlobs(data / BODIES), FolderBlobs(folder / BODIES, owner=True), named.objects | named.rejected)
+        with opened_apart(data, new, blobs) as bodies:
+            bodies.check(write=False)
+            copied = copy_bodies(bodies, FolderBlobs(folder / BODIES, owner=True), named.objects | named.rejected)
         fault("backup.bodies")
         stamp = _next_stamp(folder)
         sums = sums_of(stamp, file_digest(new / schema.FILE), copied.sizes)

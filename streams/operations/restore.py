@@ -1,7 +1,8 @@
 """Verification of backups, and data folders made of them.
 
 Strategy: everything is made in `restoring/` within the data folder, which may be a volume that cannot be renamed: the store and the
-bodies are copied and verified, the indexes made anew from the log. Then all is moved to its place, the store last.
+bodies are copied and verified, the indexes made anew from the log. Then all is moved to its place, the store last. Where bodies are
+in object storage, they are stored there, unless it has them.
 
 Laws:
 - A data folder has a store only when it is restored completely. A kill leaves `restoring/`, which the next restore removes.
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from streams.faults import fault
 from streams.operations import rebuild
-from streams.operations.backup_bodies import copy_bodies
+from streams.operations.backup_bodies import IN_FOLDER, copy_bodies, opened_apart
 from streams.operations.backup_format import (
     BODIES,
     IGNORED,
@@ -36,6 +37,7 @@ from streams.operations.selection import Selection
 from streams.store import FolderBlobs, NewerError, Store, schema
 from streams.store.data_folder import gatherer, index_folder
 from streams.store.locks import LockFile
+from streams.store.object_storage import BlobSettings
 from streams.store.snapshot import file_digest
 from streams.topology.flow import archive
 
@@ -93,15 +95,18 @@ def _check_store(backup: Path, folder: Path, manifest: Manifest) -> None:
         raise BackupError(f"{backup}: {newer}") from None
 
 
-def restore(backup: Path, data: Path, brokers: Iterable[str], languages: Iterable[str]) -> Restored:
+def restore(
+    backup: Path, data: Path, brokers: Iterable[str], languages: Iterable[str], blobs: BlobSettings = IN_FOLDER
+) -> Restored:
     """Make a data folder of a backup, with the indexes of these Brokers, for searches in these languages.
 
-    Raises BackupError, LockedError, StoreError, MismatchError, DiskFull, OSError; then the data folder is empty, or not there.
+    `blobs`: where its bodies belong. Raises BackupError, LockedError, StoreError, MismatchError, DiskFull, OSError; then the data
+    folder is empty, or not there.
     """
     backup = find_backup(backup)
     manifest = read_manifest(backup)
     with _empty(data) as restoring:
-        _copy(backup, manifest, restoring)
+        _copy(backup, manifest, restoring, blobs)
         fault("restore.copied")
         indexed = _index(restoring, brokers, tuple(languages))
         fault("restore.indexed")
@@ -151,7 +156,7 @@ def _check_unused(data: Path) -> None:
         raise BackupError(f"{data}: not an empty folder; a backup is restored into a new one (--data DIR)")
 
 
-def _copy(backup: Path, manifest: Manifest, restoring: Path) -> None:
+def _copy(backup: Path, manifest: Manifest, restoring: Path, blobs: BlobSettings) -> None:
     """Copy store and bodies, verified and durable."""
     store, bodies = read_sums(backup, manifest)
     try:
@@ -161,7 +166,9 @@ def _copy(backup: Path, manifest: Manifest, restoring: Path) -> None:
     _check_file(backup, restoring / schema.FILE, store)
     flushed(restoring / schema.FILE)
     _check_store(backup, restoring, manifest)
-    copied = copy_bodies(FolderBlobs(backup.parent / BODIES), FolderBlobs(restoring / BODIES), bodies)
+    with opened_apart(restoring, restoring, blobs) as target:
+        target.check(write=True)
+        copied = copy_bodies(FolderBlobs(backup.parent / BODIES), target, bodies)
     if copied.lost:
         raise damaged(backup, f"the body {min(copied.lost)} is missing, or not as it was written")
 

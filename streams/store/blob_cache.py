@@ -7,6 +7,8 @@ readable after its deletion.
 Laws:
 - The cache is never larger than its limit for longer than an eviction takes; bodies on their way (`temporary`) are not counted.
 - Temporary files of a process that is gone are deleted by the next process that opens the cache.
+- The folder may be on a volume that machines share: what a process of another machine uses stays.
+- A cache that somebody deletes while it is used is made again.
 """
 
 from __future__ import annotations
@@ -39,30 +41,27 @@ class BlobCache:
         """Bytes added since the last eviction; initially the limit, so that the first addition looks."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for other in folder.iterdir():
-            if other.name != boot:
+            if other.name != boot and not _delete_dead(other):
                 shutil.rmtree(other, ignore_errors=True)
         self._unfinished = self._make_unfinished()
 
     def _make_unfinished(self) -> Path:
         """Create a folder for temporary files of this process, whose lock shows that it lives; delete those of dead processes."""
-        for other in self._folder.glob("new-*"):
-            # Another process may delete it at the same time.
-            with suppress(LockedError, OSError):
-                lock = LockFile(other / "lock")
-                try:
-                    lock.claim()
-                    shutil.rmtree(other, ignore_errors=True)
-                finally:
-                    lock.close()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _delete_dead(self._folder)
         # Created under a name that the others do not look at, until its lock is taken.
         made = self._folder / f"making-{secrets.token_hex(8)}"
-        made.mkdir()
+        made.mkdir(parents=True)
         self._alive = LockFile(made / "lock")
         self._alive.claim()
         return made.rename(self._folder / f"new-{made.name.removeprefix('making-')}")
 
     def temporary(self) -> Path:
-        """Return a path for a body on its way; `add` or the caller removes the file."""
+        """Return a path for a body on its way; `add` or the caller removes the file. Raises OSError."""
+        with self._lock:
+            if not self._unfinished.is_dir():
+                self._alive.close()
+                self._unfinished = self._make_unfinished()
         return self._unfinished / secrets.token_hex(16)
 
     def open(self, digest: str) -> BinaryIO | None:
@@ -78,7 +77,7 @@ class BlobCache:
     def add(self, path: Path, digest: str) -> None:
         """Take a complete file over, under its digest, and evict others if the cache has grown enough. Raises OSError."""
         final, size = self._path(digest), path.stat().st_size
-        final.parent.mkdir(exist_ok=True)
+        final.parent.mkdir(parents=True, exist_ok=True)
         path.rename(final)
         with self._lock:
             self._added += size
@@ -94,11 +93,10 @@ class BlobCache:
     def _evict(self) -> None:
         """Delete the files that were used least recently, until the cache has room for what is added before the next look."""
         found = []
-        for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
-            for path in folder.iterdir():
-                with suppress(FileNotFoundError):  # evicted by another process
-                    about = path.stat()
-                    found.append((about.st_mtime_ns, about.st_size, path))
+        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            with suppress(FileNotFoundError):  # evicted by another process
+                about = path.stat()
+                found.append((about.st_mtime_ns, about.st_size, path))
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= self._limit - self._limit // SLACK:
@@ -113,3 +111,20 @@ class BlobCache:
         """Delete the temporary files of this process."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
         self._alive.close()
+
+
+def _delete_dead(folder: Path) -> bool:
+    """Delete the temporary files of dead processes in the folder of one start of a machine; return whether a process lives."""
+    living = False
+    for other in folder.glob("new-*"):
+        # Another process may delete it at the same time.
+        with suppress(OSError):
+            lock = LockFile(other / "lock")
+            try:
+                lock.claim()
+                shutil.rmtree(other, ignore_errors=True)
+            except LockedError:
+                living = True
+            finally:
+                lock.close()
+    return living

@@ -8,7 +8,8 @@ Laws:
 - A body is in the storage before `sync` returns. One that is there already, of today or yesterday, is not uploaded again.
 - Trimming needs no lock: it deletes no object of the last three days, and a writer relies on those of today and yesterday only
   (it stores an older body again, under its own day).
-- A body that differs from its digest is deleted, so that the next fetch of its object stores it anew, and is FileNotFoundError.
+- A body that differs from its digest in two equal reads is deleted, so that the next fetch of its object stores it anew, and is
+  FileNotFoundError. Reads that differ are trouble of the storage, as is a local file that somebody deleted.
 - While the storage refuses or does not answer, `sync` and `open` wait and try again: `trouble` says why. They raise StorageError
   once `stop` was called, or after `patience` seconds.
 """
@@ -17,11 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -30,7 +33,7 @@ from streams.faults import fault
 from streams.store.blob_cache import BlobCache
 from streams.store.blobs import DIGEST, PIECE, Trimmed
 from streams.store.errors import DamagedBody, translated
-from streams.store.object_storage import BlobSettings, ObjectStorage, StorageError, StoredObject
+from streams.store.object_storage import UNFINISHED_NAME, BlobSettings, ObjectStorage, StorageError, StoredObject
 
 T = TypeVar("T")
 
@@ -43,6 +46,9 @@ MAX_BODY = 1 << 50
 """Maximum bytes of a body that is read, unless the caller states another."""
 UNFINISHED = DAY
 """ms after which an upload in parts that was never completed is aborted by a trim."""
+
+STORED = re.compile(rf"[0-9a-f]{{2}}/{DIGEST.pattern}/(?P<day>[0-9]+)(\.[0-9a-f]+{re.escape(UNFINISHED_NAME)})?")
+"""Name of an object of this class: prefix, digest, day; with a suffix it is not finished."""
 
 _log = logging.getLogger("harvest")
 
@@ -189,24 +195,31 @@ class ObjectBlobs:
         """Bring a body into the cache, and open it."""
         path = self._cache.temporary()
         try:
-            self._fetch(digest, path)
-            file = open(path, "rb")  # noqa: SIM115 - the caller closes it
-            self._cache.add(path, digest)
+            with _undeleted(path):
+                out = open(path, "x+b")  # noqa: SIM115 - closed by the next block
+            with out:
+                self._fetch(digest, out)
+            with _undeleted(path):
+                file = open(path, "rb")  # noqa: SIM115 - the caller closes it
+                self._cache.add(path, digest)
         except BaseException as error:
             path.unlink(missing_ok=True)
             raise translated(error, str(path.parent)) from error
         return file
 
-    def _fetch(self, digest: str, path: Path) -> None:
+    def _fetch(self, digest: str, out: BufferedRandom) -> None:
         """Download the first object of a body that has its digest. Raises FileNotFoundError."""
         damage = ""
         for key in self._keys(digest):
             try:
-                found = self._download_object(key, path)
+                found = self._download_object(key, out)
+                if found == digest:
+                    return
+                # What was damaged on its way is no reason to delete an object.
+                if found and self._download_object(key, out) != found:
+                    raise StorageError(f"blobs.url: two reads of {key} differ")
             except FileNotFoundError:
                 continue
-            if found == digest:
-                return
             if not found:
                 raise DamagedBody(f"{digest} is larger than the {self._max_body:,} bytes that a body may have")
             damage = f"{digest} was changed in the object storage"
@@ -223,14 +236,15 @@ class ObjectBlobs:
         days = {int(one.key.rpartition("/")[2]) for one in self._objects(digest)} - {today}
         yield from (self._key(digest, day) for day in sorted(days, reverse=True))
 
-    def _download_object(self, key: str, path: Path) -> str:
+    def _download_object(self, key: str, out: BufferedRandom) -> str:
         """Download an object, and return the digest of its bytes; "" if it is too large. Raises FileNotFoundError, StorageError."""
-        with open(path, "wb") as out:
-            self._storage.get(key, out, self._max_body + 1)
-            if out.tell() > self._max_body:
-                return ""
-        with open(path, "rb") as body:
-            return hashlib.file_digest(body, "sha256").hexdigest()
+        out.seek(0)
+        out.truncate()
+        self._storage.get(key, out, self._max_body + 1)
+        if out.tell() > self._max_body:
+            return ""
+        out.seek(0)
+        return hashlib.file_digest(out, "sha256").hexdigest()
 
     def discard(self, digest: str) -> None:
         """Forget the local copy of a body that turned out to be damaged."""
@@ -254,8 +268,11 @@ class ObjectBlobs:
         StorageError.
         """
         last = min(before_ms, self._clock() - 2 * DAY) // DAY
-        gone = [one for one in self._all() if int(one.key.split("/")[2]) < last and one.key.split("/")[1] not in live]
-        list(self._threads.map(lambda one: self._storage.delete(one.key), gone))
+        listed = [one for number in range(256) for one in self._storage.list(f"{number:02x}")]
+        old = [one for one in listed if (found := STORED.fullmatch(one.key)) and int(found["day"]) < last]
+        unfinished = [one for one in old if not _is_body(one)]
+        gone = [one for one in old if _is_body(one) and one.key.split("/")[1] not in live]
+        list(self._threads.map(lambda one: self._storage.delete(one.key), gone + unfinished))
         for key, upload, started in self._storage.unfinished():
             if started * 1_000 < self._clock() - UNFINISHED:
                 self._storage.abort(key, upload)
@@ -316,5 +333,13 @@ class ObjectBlobs:
 
 def _is_body(one: StoredObject) -> bool:
     """Return whether an object is of this class: prefix, digest, day."""
-    parts = one.key.split("/")
-    return len(parts) == 3 and DIGEST.fullmatch(parts[1]) is not None and parts[2].isdecimal()
+    return one.key.rpartition("/")[2].isdecimal() and STORED.fullmatch(one.key) is not None
+
+
+@contextmanager
+def _undeleted(path: Path) -> Iterator[None]:
+    """Explain a local file that is missing: it must not look like a missing object."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise StorageError(f"{path.parent}: the cache of bodies was deleted while it was used") from None

@@ -8,6 +8,7 @@ Laws:
 
 from __future__ import annotations
 
+import secrets
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ PARTS_AT_ONCE = 4
 """Parts of one object in memory."""
 ATOMIC = frozenset({"s3", "gs", "gcs", "az", "abfs", "abfss", "oci", "oss", "memory"})
 """Schemes whose objects appear as a whole."""
+UNFINISHED_NAME = ".new"
+"""End of the names of objects that are being written, where writes are not atomic."""
 PROBE = "probe"
 """Name of the object that a check writes."""
 DENIED = frozenset(
@@ -101,7 +104,8 @@ class ObjectStorage:
     def _put_by_name(self, file: Path, path: str) -> None:
         """Write under another name first: readers see whole objects only."""
         self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-        temporary = f"{path}.new"
+        # Another process may write the same body: with one name for both, a reader could see a part of it.
+        temporary = f"{path}.{secrets.token_hex(8)}{UNFINISHED_NAME}"
         self._fs.put_file(str(file), temporary)
         self._fs.mv(temporary, path)
 
@@ -114,14 +118,17 @@ class ObjectStorage:
                 self._require_root()
                 raise
         with source:
-            rest = limit
-            while rest:
+            # Not every kind of storage says how large an object is.
+            size, done = min(limit, int(getattr(source, "size", None) or 0)), 0
+            while done < limit:
                 with self._explained("read"):
-                    piece = source.read(min(PART, rest))
+                    piece = source.read(min(PART, limit - done))
                 if not piece:
-                    return
+                    break
                 out.write(piece)
-                rest -= len(piece)
+                done += len(piece)
+        if done < size:
+            raise StorageError(f"blobs.url: the storage gave {done:,} of {size:,} bytes of {key}")
 
     def list(self, below: str) -> list[StoredObject]:
         """Return the objects whose names begin with `below` and a slash; none if there is none. Raises StorageError."""

@@ -27,22 +27,26 @@ def backup(
 ) -> None:
     """Back up the data folder, also while it is in use: the log, all rows and offsets of one moment, and its large bodies.
 
-    Bodies that the folder has already are not copied again. Exit code 1 also if bodies are missing from the data folder.
+    Bodies in object storage (blobs.url) are copied too; those that the folder has already are not copied again. Exit code 1 also
+    if bodies are missing.
     """
     found = settings(config, data=data)
     _refuse_kafka(found)
     from importlib.metadata import version
 
+    from streams.cli.wiring import blob_settings
     from streams.operations.backup import make_backup
 
-    made = make_backup(found.data, to, version=version("harvest"), keep=keep)
+    made = make_backup(found.data, to, version=version("harvest"), keep=keep, blobs=blob_settings(found))
     held = made.manifest
     bodies = f"{counted(held.bodies, 'body', 'bodies')} of {held.body_bytes:,} bytes, {made.copied:,} of them new"
     note(f"{made.folder}: store of {made.store_bytes:,} bytes, {bodies}")
     if made.lost:
         more = f" and {len(made.lost) - NAMED:,} more" if len(made.lost) > NAMED else ""
         lost = f"{', '.join(made.lost[:NAMED])}{more}"
-        raise Failure(f"{found.data}: bodies that the log names are missing or damaged, the backup is without them: {lost}")
+        raise Failure(
+            f"{found.blobs.url or found.data}: bodies that the log names are missing or damaged, the backup is without them: {lost}"
+        )
 
 
 def restore(
@@ -50,13 +54,18 @@ def restore(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Make a new data folder of a backup, verified, with the index made anew."""
+    """Make a new data folder of a backup, verified, with the index made anew.
+
+    With blobs.url its bodies go into the object storage.
+    """
     found = settings(config, data=data)
     _refuse_kafka(found)
+    from streams.cli.wiring import blob_settings
     from streams.config.topology import brokers_of
     from streams.operations import restore as restoring
 
-    done = restoring.restore(backup, found.data, [broker.name for broker in brokers_of(found)], found.search.languages)
+    brokers = [broker.name for broker in brokers_of(found)]
+    done = restoring.restore(backup, found.data, brokers, found.search.languages, blob_settings(found))
     held = done.manifest
     bodies = counted(held.bodies, "body", "bodies")
     indexed = counted(sum(done.indexed.values()), "summary", "summaries")

@@ -55,6 +55,41 @@ def test_changed_body_is_rejected_and_fetched_again(harvest: Any, tree: Path, st
     assert [path.name for path in bodies(storage)] == [body.name]
 
 
+def test_backup_has_the_bodies_of_the_storage(harvest: Any, tree: Path, torn: Path, storage: Path, tmp_path: Path) -> None:
+    """A backup needs neither the data folder nor the storage: restore puts its bodies into the storage of the settings."""
+    harvest("gather", tree, "--quiet")
+    (body,) = bodies(storage)
+    assert "1 body of" in harvest("backup", "copies").stderr
+    assert not list((tmp_path / "copies").glob("*/blobs-cache"))
+    assert [path.name for path in (tmp_path / "copies" / "blobs").glob("??/*")] == [body.parent.name]
+    assert "0 of them new" in harvest("backup", "copies").stderr
+    content = body.read_bytes()
+    body.unlink()
+    assert "ok      backup" in harvest("doctor", "--backup", "copies").stdout
+    harvest("restore", "copies", "--data", "new")
+    (restored,) = bodies(storage)
+    assert (restored.parent.name, restored.read_bytes()) == (body.parent.name, content)
+    assert not {"blobs", "blobs-cache", "restoring"} & {path.name for path in (tmp_path / "new").iterdir()}
+    torn.unlink()
+    harvest("rejected", "retry", "--all", "--data", "new")
+    assert "its body is not" not in harvest.lines("rejected", "list", "--data", "new")[-1]["reason"]
+
+
+def test_backup_names_bodies_that_the_storage_lost(harvest: Any, tree: Path, storage: Path) -> None:
+    """A body that is missing from the storage is named; a storage that cannot be read makes no backup."""
+    (tree / "large.txt").write_text("A whale of a file.\n" * 10_000)
+    harvest("gather", tree, "--quiet")
+    (body,) = bodies(storage)
+    away = storage.rename(storage.with_name("away"))
+    (away / "probe").unlink(missing_ok=True)
+    assert "blobs.url: there is no such folder" in harvest("backup", "copies", code=1).stderr
+    away.rename(storage)
+    body.unlink()
+    lost = harvest("backup", "copies", code=1).stderr
+    assert f"file://{storage}: bodies that the log names are missing or damaged" in lost
+    assert body.parent.name in lost
+
+
 def test_storage_that_cannot_be_written_ends_the_run_with_one_line(
     harvest: Any, tree: Path, torn: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
