@@ -23,9 +23,13 @@ class HomeHandlers(BudgetHandlers):
             if event.asker:
                 yield self._grant(root, Share(event.version, event.asker, event.used, event.credits, event.credits), "")
             return
-        if self.budgets.get(root.url) is None:
+        budget = self.budgets.get(root.url)
+        if budget is None:
             # A claim of the next run overtook that run's start here: its number of partitions is still unknown.
             self.budgets.put(root.url, Budget(home=True, awaited=0 if known is None or known.run >= event.root.run else -1))
+        elif not budget.home:
+            # Home has claimed, of itself, for a folder or host of a root whose run began before limits had budgets.
+            self.budgets.put(root.url, budget.but(home=True))
         before = self.budgets.shares(root.url).get(event.partition)
         if before is not None and event.version < before.claim:
             return

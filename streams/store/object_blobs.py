@@ -279,7 +279,8 @@ class ObjectBlobs:
         StorageError.
         """
         last = min(before_ms, self._clock() - 2 * DAY) // DAY
-        listed = [one for number in range(256) for one in self._listed(number)]
+        # A part of the storage at a time: only what is old is kept.
+        listed = (one for number in range(256) for one in self._listed(number))
         old = [one for one in listed if (found := STORED.fullmatch(one.key)) and int(found["day"]) < last]
         unfinished = [one for one in old if not _is_body(one)]
         gone = [one for one in old if _is_body(one) and one.key.split("/")[1] not in live]

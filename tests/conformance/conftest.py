@@ -27,8 +27,7 @@ def runners(request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest
         return started[name]
 
     def on_servers(folder: Path) -> Runner:
-        kafka, opensearch = (request.getfixturevalue(server) for server in ("kafka", "opensearch"))
-        return KafkaRunner(kafka, opensearch, root, folder)
+        return KafkaRunner(request.getfixturevalue("operators_cluster"), request.getfixturevalue("opensearch"), root, folder)
 
     yield start
     for runner in started.values():

@@ -1,14 +1,18 @@
 """The two runners behind one interface: both get the same commands, and the resulting state is read from each.
 
-The embedded one gathers with each command, and its index is Tantivy. The other one is `harvest worker`, with stages as processes
-on Kafka and an index on OpenSearch: it is started once, and is at rest when no more records are written.
+The embedded one gathers with each command, and its index is Tantivy. The other one is three `harvest worker`, with stages as
+processes, on a cluster as operators have it: Kafka with TLS, a login and ACLs, OpenSearch behind TLS and a login, bodies in object
+storage, and no folder that the workers share. It is started once, and is at rest when no more records are written.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -26,13 +30,17 @@ from streams.store.data_folder import index_folder
 from streams.topology.flow import TopologySettings, topology
 from tests.conformance.ground import Order
 from tests.servers.fixtures import Topics
+from tests.servers.operators_cluster import OperatorsCluster
+from tests.servers.process import free_port
 from tests.streams.kafka.conftest import Broker as Server
 from tests.streams.kafka.flows import Flow
+from tests.streams.kafka.secured import allow
 
 PARTITIONS = 4
 PAGES = Broker("pages", "type:HTML OR type:Mail")
 """A second Broker, with a filter."""
 DRAWN = topology(TopologySettings(brokers=(Broker(), PAGES)))
+STAGES = [stage.name for stage in DRAWN.stages]
 SETTINGS = {
     "GATHERER": "example",
     "CHILDREN": "1",
@@ -88,6 +96,15 @@ def obey(runner: Runner, order: Order) -> None:
     tell(runner, words, dict(order.settings), code=int(order.fails and runner.tells))
 
 
+def _answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read().decode()
+
+
 class EmbeddedRunner:
     """A data folder, used in this process."""
 
@@ -121,26 +138,38 @@ def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
                 yield logged.key, decode(logged.value)
 
 
+WORKERS: Mapping[str, Sequence[str]] = {
+    "first": [name for name in STAGES if name not in ("essence", "catalog")],
+    "second": [name for name in STAGES if not name.startswith(("frontier", "fetch", "index"))],
+    "third": ["fetch", "essence"],
+}
+"""The stages of each worker: some run twice, and what fetches a body need not be where it is parsed."""
+
+
 class KafkaRunner:
-    """`harvest worker` on shared servers, with its own prefix for topics and indexes."""
+    """`harvest worker` on a cluster as operators have it, with its own prefix for topics and indexes."""
 
     gather: Sequence[str] = ("roots", "add")
     tells = False
 
-    def __init__(self, kafka: str, opensearch: str, root: Path, folder: Path) -> None:
-        self.topics = Topics(kafka)
-        stages = [stage.name for stage in DRAWN.stages]
-        self.flow = Flow(Server(kafka, self.topics), root, folder, PARTITIONS, {}, stages, drawn=DRAWN)
+    def __init__(self, cluster: OperatorsCluster, opensearch: str, root: Path, folder: Path) -> None:
+        """`opensearch`: the address of the server behind the proxy, for the test itself."""
+        self.cluster = cluster
         self.opensearch = opensearch
-        self.environment: Mapping[str, str] = {
-            "DATA": str(folder / "data"),
-            "KAFKA_BROKERS": kafka,
-            "KAFKA_PREFIX": self.flow.prefix,
-            "INDEX_URL": opensearch,
-            "INDEX_NAME": self.topics.prefix,
-        }
-        told = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **self.environment}.items()}
-        self.flow.workers["all"] = self.flow.run("-m", "streams.cli", "worker", **told)
+        self.topics = Topics(cluster.kafka.open)
+        self.flow = Flow(Server(cluster.kafka.open, self.topics), root, folder, PARTITIONS, {}, STAGES, drawn=DRAWN)
+        allow(cluster.kafka.open, self.flow.prefix, DRAWN)
+        config = folder / "harvest.toml"
+        config.write_text(cluster.toml(self.flow.prefix, self.topics.prefix), "utf-8")
+        self.environment: Mapping[str, str] = {"CONFIG": str(config), "DATA": str(folder / "commands")}
+        self.ports = free_port(sum(map(len, WORKERS.values())))
+        """The first of the ports of probes and metrics, one for each stage of each worker."""
+        port = self.ports
+        for name, stages in WORKERS.items():
+            own = {"DATA": str(folder / name), "WORKER_PORT": str(port)}
+            told = {f"HARVEST_{key}": value for key, value in {**SETTINGS, **self.environment, **own}.items()}
+            self.flow.workers[name] = self.flow.run("-m", "streams.cli", "worker", *stages, **told)
+            port += len(stages)
 
     def rest(self) -> None:
         """Wait until no more records are written."""
@@ -156,11 +185,23 @@ class KafkaRunner:
         index.refresh()
         return index
 
+    def ready(self, stage: str) -> str:
+        """The answers of /readyz of all workers of a stage."""
+        ports = [self.ports + number for number, name in enumerate(chain(*WORKERS.values())) if name == stage]
+        return "".join(_answer(f"http://127.0.0.1:{port}/readyz") for port in ports)
+
+    def metrics(self) -> list[str]:
+        """The metrics of all stages of all workers."""
+        count = sum(map(len, WORKERS.values()))
+        return [_answer(f"http://127.0.0.1:{port}/metrics") for port in range(self.ports, self.ports + count)]
+
     def stop(self) -> int:
-        """Stop the workers by SIGTERM; return the exit code."""
-        workers = self.flow.workers.pop("all")
-        workers.send_signal(signal.SIGTERM)
-        return workers.wait()
+        """Stop the workers by SIGTERM; return the highest exit code."""
+        for worker in self.flow.workers.values():
+            worker.send_signal(signal.SIGTERM)
+        codes = [worker.wait() for worker in self.flow.workers.values()]
+        self.flow.workers.clear()
+        return max(map(abs, codes))
 
     def close(self) -> None:
         """Stop everything, and delete its topics and indexes."""

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from processors.identity import file_url
+from processors.query import parse
+from streams.cli.wiring import worker_settings
+from streams.config.settings import load
+from streams.store.object_storage import ObjectStorage
 from tests.conformance.conftest import Start
 from tests.conformance.ground import Flow, Ground, gather, harvest
 from tests.conformance.play import Played, play
-from tests.conformance.runners import KafkaRunner
+from tests.conformance.runners import SETTINGS, WORKERS, KafkaRunner, obey, tell
 from tests.faults.corpus import Corpus
 from tests.samples import make_corpus
 from tests.samples.make_corpus import gzipped, tar, zipped
@@ -306,10 +313,64 @@ def test_broker_with_filter_contains_matching_summaries(runner: str, flow: str, 
         assert set(found.pages) == set(found.hits["pages"]) == accepted
 
 
-def test_workers_stop_at_sigterm(plays: Plays, runners: Start) -> None:
-    """At SIGTERM `harvest worker` ends with exit code 0; it has written nothing to standard output."""
+def on_kafka(plays: Plays, runners: Start) -> KafkaRunner:
+    """The runner on Kafka, after all flows."""
     plays("kafka")
     runner: object = runners("kafka")
     assert isinstance(runner, KafkaRunner)
+    return runner
+
+
+def test_bodies_are_in_object_storage_alone(plays: Plays, runners: Start) -> None:
+    """Large bodies are in the bucket; the workers' folders are their own, and have none but cached ones."""
+    runner = on_kafka(plays, runners)
+    assert runner.cluster.buckets.keys(runner.cluster.bucket)
+    for name in WORKERS:
+        folder = runner.flow.folder / name
+        assert folder.is_dir()
+        assert not (folder / "blobs").exists()
+
+
+def test_trouble_of_servers_holds_workers_and_shows_no_secret(plays: Plays, runners: Start, tmp_path: Path) -> None:
+    """While logins are refused, workers hold and say why, then go on; no log, metric, check, error or traceback shows a secret."""
+    runner = on_kafka(plays, runners)
+    texts = list[str]()
+    (tmp_path / "large.txt").write_bytes(b"quillwort " * 20_000)
+    with runner.cluster.refusing():
+        obey(runner, gather(tmp_path))
+        for stage, line in (("fetch", "blobs.url: this login may not"), ("index.main", "index.password")):
+            while line not in (found := runner.ready(stage)):
+                assert all(worker.poll() is None for worker in runner.flow.workers.values())
+                time.sleep(0.2)
+            texts.append(found)
+        texts.append(tell(runner, ["doctor"], code=1))
+        assert "NOT OK  object storage: blobs.url: this login may not" in texts[-1]
+    runner.rest()
+    assert [hit.url for hit in runner.index().search(parse("quillwort"), limit=10).hits] == [
+        file_url(bytes(tmp_path / "large.txt"))
+    ]
+    texts += [tell(runner, ["doctor"]), tell(runner, ["topics", "members"]), *runner.metrics()]
+    texts += [(runner.flow.folder / name).read_text("utf-8", "replace") for name in ("workers.log", "workers.out")]
+    assert "blobs.url: this login may not" in texts[-2]
+    texts.append(with_locals(runner))
+    assert runner.cluster.leaked(texts) == []
+
+
+def with_locals(runner: KafkaRunner) -> str:
+    """A traceback with the values of all variables, of a worker's settings that are on their way to its runner."""
+    found = load(environ={f"HARVEST_{name}": value for name, value in {**SETTINGS, **runner.environment}.items()})
+    given = worker_settings(found)
+    cluster, storage = given.cluster, ObjectStorage(given.blobs)
+    try:
+        raise ValueError(f"{found!r} {given!r} {cluster!r} {storage!r}")
+    except ValueError as error:
+        text = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "SASL_SSL" in text
+    return text
+
+
+def test_workers_stop_at_sigterm(plays: Plays, runners: Start) -> None:
+    """At SIGTERM `harvest worker` ends with exit code 0; it has written nothing to standard output."""
+    runner = on_kafka(plays, runners)
     assert runner.stop() == 0
     assert (runner.flow.folder / "workers.out").read_bytes() == b""

@@ -47,7 +47,7 @@ def hosts() -> Iterator[list[str]]:
 def ask(runner: Runner, root: Root) -> None:
     """Visit a root that is not confined to its server, as no command makes one."""
     if isinstance(runner, KafkaRunner):
-        roots.ask(KafkaLog(Cluster(runner.environment["KAFKA_BROKERS"], runner.flow.prefix), DRAWN), [root])
+        roots.ask(KafkaLog(Cluster(runner.cluster.kafka.open, runner.flow.prefix), DRAWN), [root])
     else:
         assert isinstance(runner, EmbeddedRunner)
         with Store(runner.folder) as store:

@@ -92,11 +92,11 @@ def object_store() -> ObjectStore:
     return ObjectStore.decode(sharing.address("object_store"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def operators_cluster(
     opensearch: str, object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorsCluster]:
-    """A cluster with TLS, logins and rights everywhere, one for each module: its Kafka is not shared."""
+    """A cluster with TLS, logins and rights everywhere; each process of a test session that asks for it has its own."""
     from tests.servers import operators_cluster
 
     with operators_cluster.running(tmp_path_factory.mktemp("cluster"), opensearch, object_store) as cluster:

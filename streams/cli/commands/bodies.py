@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, counted, open_log, put, settings
+from streams.cli.common import Config, Data, Failure, counted, folder, note, open_log, put, settings
 
-app = typer.Typer(no_args_is_help=True, help="Check and trim the store of bodies of workers on Kafka.")
+app = typer.Typer(no_args_is_help=True, help="Check, fill and trim the store of bodies of workers on Kafka.")
+
+Source = Annotated[Path, typer.Argument(metavar="FOLDER", help="The data folder that has the bodies.", parser=folder)]
 
 
 @app.command()
@@ -22,6 +25,35 @@ def check(data: Data = None, config: Config = None) -> None:
         raise Failure("blobs.url is not set: bodies are in the data folder, which harvest doctor checks", 2)
     ObjectStorage(blob_settings(found)).check(write=True)
     put("bodies can be stored and read")
+
+
+@app.command()
+def copy(source: Source, data: Data = None, config: Config = None) -> None:
+    """Copy the bodies of a data folder into object storage, before workers start to use it; exit code 1 if one is damaged.
+
+    The folder stays as it is. A copy that was interrupted is continued by the next one.
+    """
+    found = settings(config, data=data)
+    from streams.cli.wiring import blob_settings
+    from streams.operations import bodies
+    from streams.store import open_bodies
+    from streams.store.bodies import FOLDER
+
+    if not found.blobs.url:
+        raise Failure("blobs.url is not set: there is no object storage to copy to", 2)
+    if not (source / FOLDER).is_dir():
+        raise Failure(f"{source / FOLDER}: no such folder: there are no bodies in {source}")
+    store = open_bodies(found.data, blob_settings(found), patience=found.blobs.timeout)
+    try:
+        store.check(write=True)
+        copied = bodies.copy(source / FOLDER, store)
+    finally:
+        store.close()
+    for digest in copied.damaged:
+        note(f"{digest}: was changed in the folder, and is not copied; its object is rejected if it is needed again")
+    put(f"{counted(copied.bodies, 'body', 'bodies')} copied, {copied.bytes:,} bytes")
+    if copied.damaged:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -42,6 +42,8 @@ from streams.topology.flow import archive
 NOTE = logging.getLogger("harvest").warning
 TAKEN = 500
 """Maximum number of records per poll."""
+REASON = 300
+"""Characters of a failure that the readiness check shows."""
 POLL, BUSY = 0.5, 0.02
 """Seconds of a poll: while the index is idle, and while it is busy."""
 SESSION = 10.0
@@ -92,6 +94,8 @@ class IndexSink:
         self._asks = 0.0
         """Time (monotonic) since which the polling thread waits for the index to return its offsets; 0: it does not."""
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
+        self._failure = ""
+        """Reason of the last failure, after a colon."""
         self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
         self._passing: Future[Mapping[int, int]] | None = None
         """Write of the index's offsets that is under way."""
@@ -138,7 +142,7 @@ class IndexSink:
         silent = time.monotonic() - min(begun) if begun else 0.0
         if silent > self._patience:
             return f"the index has not answered for {silent:.0f} s"
-        return "" if self.reaches() else "the index cannot be written"
+        return "" if self.reaches() else f"the index cannot be written{self._failure}"
 
     def excused(self) -> list[tuple[str, int]]:
         """Return partitions whose standstill is excused: those with a request under way; without an index, all of them."""
@@ -273,6 +277,7 @@ class IndexSink:
             part.records.clear()
             part.size = part.end = 0
             part.acknowledged = part.applied
+        self._failure = f": {str(error)[:REASON]}"
         if isinstance(error, IndexMoved):
             self._placing.lost()
         elif self._placing.failed():

@@ -182,3 +182,44 @@ def test_contradicting_settings_are_one_line_without_secrets(
     assert line in ended
     assert "sesame" not in ended
     assert len(ended.splitlines()) == 1
+
+
+def test_bodies_of_a_folder_are_copied_into_storage(
+    harvest: Any, tree: Path, torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bodies copy` stores the bodies of a data folder, which keeps them; afterwards an object is parsed with the copy."""
+    assert torn.exists()
+    harvest("gather", tree, "--quiet")
+    (letter,) = harvest.lines("rejected", "list")
+    (body,) = (tmp_path / "harvest-data" / "blobs").glob("??/*")
+    monkeypatch.setenv("HARVEST_BLOBS_URL", f"file://{tmp_path}/storage")
+    (tmp_path / "storage").mkdir()
+    line = f"1 body copied, {body.stat().st_size:,} bytes\n"
+    assert harvest("bodies", "copy", "harvest-data").stdout == line
+    assert harvest("bodies", "copy", "harvest-data").stdout == line
+    assert body.exists()
+    assert [path.parent.name for path in bodies(tmp_path / "storage")] == [body.name]
+    body.unlink()
+    harvest("rejected", "retry", "--all")
+    assert harvest.lines("rejected", "list")[-1]["reason"] == letter["reason"]
+
+
+def test_copy_names_damaged_bodies(harvest: Any, tree: Path, torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that was changed in the folder is named, is not in the storage under its digest, and the exit code is 1."""
+    assert torn.exists()
+    harvest("gather", tree, "--quiet")
+    (body,) = (tmp_path / "harvest-data" / "blobs").glob("??/*")
+    body.write_bytes(bytes(70_000))
+    monkeypatch.setenv("HARVEST_BLOBS_URL", f"file://{tmp_path}/storage")
+    (tmp_path / "storage").mkdir()
+    copied = harvest("bodies", "copy", "harvest-data", code=1)
+    assert copied.stdout == "0 bodies copied, 0 bytes\n"
+    assert copied.stderr.startswith(f"harvest: {body.name}: was changed in the folder")
+    assert body.name not in {path.parent.name for path in bodies(tmp_path / "storage")}
+
+
+def test_copy_without_source_or_storage_is_one_line(harvest: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `blobs.url`, and with a folder that has no bodies, `bodies copy` says so in one line."""
+    assert "blobs.url is not set" in harvest("bodies", "copy", "harvest-data", code=2).stderr
+    monkeypatch.setenv("HARVEST_BLOBS_URL", f"file://{tmp_path}/storage")
+    assert harvest("bodies", "copy", "elsewhere", code=1).stderr.startswith("harvest: elsewhere/blobs: no such folder")

@@ -43,8 +43,9 @@ from tests.streams.kafka import verdict
 from tests.streams.kafka.compaction import compact
 from tests.streams.kafka.conftest import Broker
 from tests.streams.kafka.flows import Flow
-from tests.streams.kafka.own import Own, servers
+from tests.streams.kafka.own import Servers, servers
 from tests.streams.kafka.repeats import Fault, Repeats, repeats
+from tests.streams.kafka.secured import allow
 from tests.streams.kafka.standing import TOPOLOGY, inputs
 from tests.streams.kafka.station import Station
 
@@ -73,6 +74,8 @@ class Plan(msgspec.Struct, frozen=True):
     seed: int = 1
     session: float = 6.0
     commit: float = 0.3
+    operators: bool = False
+    """Whether the cluster has TLS, logins and ACLs, bodies are in object storage, and each worker has a folder of its own."""
 
 
 class Report(NamedTuple):
@@ -98,11 +101,17 @@ class Report(NamedTuple):
 class Farm(Flow):
     """Workers of all stages over a tree, on servers of their own."""
 
-    def __init__(self, kafka: Own, search: Own, root: Path, folder: Path, plan: Plan) -> None:
+    def __init__(self, servers: Servers, root: Path, folder: Path, plan: Plan) -> None:
+        kafka, search = servers.kafka, servers.search
         broker = Broker(kafka.address, Topics(kafka.address))
         compacted = {topic: {"cleanup.policy": "compact"} for topic in ARCHIVES}
         super().__init__(broker, root, folder, plan.partitions, {}, RUN, compacted)
-        self.kafka, self.search, self.plan = kafka, search, plan
+        self.kafka, self.search, self.objects, self.plan = kafka, search, servers.objects, plan
+        self.config, self.defended = "", servers.cluster
+        if servers.cluster is not None:
+            allow(kafka.address, self.prefix, TOPOLOGY)
+            (folder / "harvest.toml").write_text(servers.cluster.toml(self.prefix, "harvest"), "utf-8")
+            self.config = str(folder / "harvest.toml")
         self.cluster = Cluster(kafka.address, self.prefix, plan.partitions)
         self.rng = random.Random(plan.seed)
         self.todo: list[Callable[[], None]] = []
@@ -125,9 +134,17 @@ class Farm(Flow):
 
     def station(self, name: str) -> None:
         """Start a worker; `name` is STAGE/NUMBER."""
-        plan, data = self.plan, str(self.folder / "data")
+        plan, own = self.plan, name.replace("/", "-") if self.config else "data"
         told = Station(
-            self.broker.address, self.prefix, data, GATHERER, MAX_FILE, plan.session, plan.commit, index_url=self.search.address
+            self.broker.address,
+            self.prefix,
+            str(self.folder / own),
+            GATHERER,
+            MAX_FILE,
+            plan.session,
+            plan.commit,
+            index_url=self.search.address,
+            config=self.config,
         )
         stage = stage_of(name)
         self.expect(name, TOPOLOGY.stage(stage))
@@ -220,6 +237,11 @@ class Farm(Flow):
         """Restart OpenSearch."""
         self.search.restart()
 
+    def restart_objects(self) -> None:
+        """Restart the object storage."""
+        if self.objects is not None:
+            self.objects.restart()
+
     def join(self) -> None:
         """Start one more worker of each stage."""
         began = now_ms()
@@ -234,6 +256,7 @@ class Farm(Flow):
     def planned(self, number: int) -> list[Callable[[], None]]:
         """The faults of a round, with kills at random places between the others."""
         others: list[Callable[[], None]] = [self.poison, self.restart_broker] if number == 0 else []
+        others += [self.restart_objects] if self.objects is not None else []
         others += [self.restart_search, self.join, self.leave] if number == self.plan.rounds - 1 else []
         placed = [((at + 0.5) / len(others), other) for at, other in enumerate(others)]
         placed += [(self.rng.random(), self.kill) for _ in range(self.plan.kills)]
@@ -263,6 +286,15 @@ class Farm(Flow):
         compacted = {topic: compact(self.cluster, topic) for topic in ARCHIVES}
         self.rebuild()
         return Report(self.faults, self.killed, self.ended, found, compacted, time.monotonic() - began)
+
+    def bodies(self) -> list[str]:
+        """The objects in the storage of bodies, if there is one."""
+        return self.defended.buckets.keys(self.defended.bucket) if self.defended is not None else []
+
+    def leaks(self) -> list[str]:
+        """What the workers have written with a secret in it."""
+        texts = [(self.folder / name).read_text("utf-8", "replace") for name in ("workers.log", "workers.out")]
+        return self.defended.leaked(texts) if self.defended is not None else []
 
     def rest(self) -> None:
         """Wait until nothing moves any more and all faults of the round were injected."""
@@ -303,10 +335,11 @@ def stage_of(name: str) -> str:
 def main(*knobs: str) -> None:
     """Run the farm and print its report."""
     plan = msgspec.convert(dict(knob.split("=") for knob in knobs), Plan, strict=False)
-    with TemporaryDirectory(prefix="harvest-farm-") as folder, servers() as (kafka, search):
-        farm = Farm(kafka, search, Path(__file__).resolve().parents[3], Path(folder), plan)
+    with TemporaryDirectory(prefix="harvest-farm-") as folder, servers(operators=plan.operators) as found:
+        farm = Farm(found, Path(__file__).resolve().parents[3], Path(folder), plan)
         try:
             print(plan, farm.play(), sep="\n")
+            print(f"bodies   {len(farm.bodies())}", f"leaks    {farm.leaks()}", sep="\n")
         finally:
             farm.close()
 

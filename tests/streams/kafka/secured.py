@@ -6,10 +6,10 @@ prefix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
     AclBinding,
@@ -18,10 +18,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from streams.kafka.client.acls import rights
-from streams.topology.flow import TopologySettings, topology
+from streams.topology.flow import Topology, TopologySettings, topology
 from tests.servers import kafka
 from tests.servers.certificates import Authority
 
@@ -49,6 +52,12 @@ class Secured(NamedTuple):
     """SSL with certificates of clients."""
     authority: Authority
 
+    @classmethod
+    def at(cls, address: str, authority: Authority) -> Self:
+        """The listeners of a broker, by the address of its open one."""
+        port = int(address.rpartition(":")[2])
+        return cls(address, f"127.0.0.1:{port + 2}", f"127.0.0.1:{port + 3}", authority)
+
     @property
     def ca(self) -> str:
         """The file of the CA."""
@@ -58,15 +67,28 @@ class Secured(NamedTuple):
 @contextmanager
 def running(folder: Path) -> Iterator[Secured]:
     """Run the broker. Raises ServerError."""
+    authority, start = prepared(folder)
+    with start() as address:
+        allow(address, PREFIX, topology(TopologySettings()))
+        yield Secured.at(address, authority)
+
+
+def prepared(folder: Path) -> tuple[Authority, Callable[[], AbstractContextManager[str]]]:
+    """Return the CA of a broker with its files in a folder, and what starts it, the second time with its data."""
     authority = Authority(folder)
     certificate, key = authority.sign("broker")
     store = folder / "broker.store"
     store.write_bytes(key.read_bytes() + certificate.read_bytes())
     (server := folder / "server").mkdir()
-    with kafka.from_jars(server, lambda port: _settings(port, store, authority.path), {USER: PASSWORD}) as address:
-        port = int(address.rpartition(":")[2])
-        _allow(address)
-        yield Secured(address, f"127.0.0.1:{port + 2}", f"127.0.0.1:{port + 3}", authority)
+    return authority, lambda: kafka.from_jars(server, lambda port: _settings(port, store, authority.path), {USER: PASSWORD})
+
+
+def set_password(broker: Secured, password: str) -> None:
+    """Change the user's password for SCRAM."""
+    client = AdminClient({"bootstrap.servers": broker.open, "log_level": 0})
+    changed = UserScramCredentialUpsertion(USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4_096), password.encode())
+    for future in client.alter_user_scram_credentials([changed]).values():
+        future.result(60)
 
 
 def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
@@ -91,10 +113,11 @@ def _settings(port: int, store: Path, ca: Path) -> Mapping[str, str]:
     }
 
 
-def _allow(address: str) -> None:
+def allow(address: str, prefix: str, drawn: Topology) -> None:
+    """Give the user the rights of the README for all stages and commands under a prefix, and those of `RULES`."""
     client = AdminClient({"bootstrap.servers": address, "log_level": 0})
     kinds = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
-    named = {(kinds[r.kind], PREFIX + r.name, one) for r in rights(topology(TopologySettings())) for one in r.operations}
+    named = {(kinds[r.kind], prefix + r.name, one) for r in rights(drawn) for one in r.operations}
     literal, prefixed = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
     made = [_binding(kind, name, literal, operation) for kind, name, operation in sorted(named, key=str)]
     made += [_binding(kind, FREE, prefixed, one) for kind, operations in RULES for one in operations]

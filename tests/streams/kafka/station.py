@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from processors.essence.stage import EssenceSettings
+from streams.cli.wiring import worker_settings
+from streams.config.settings import load
 from streams.fetch import FetchSettings
 from streams.kafka.worker.worker import WorkerSettings, run_stage
 from tests.streams.kafka import stacks
@@ -28,16 +30,16 @@ class Station(msgspec.Struct, frozen=True):
     commit: float = 0.3
     stall: float = 60.0
     index_url: str = ""
+    config: str = ""
+    """A `harvest.toml` with the cluster, in place of `broker`, `prefix` and `index_url`."""
     instance: str = ""
 
     def settings(self) -> WorkerSettings:
         """The settings as worker settings: short sessions and commits, and no pause between two requests to a host."""
-        return WorkerSettings(
-            brokers=(self.broker,),
-            prefix=self.prefix,
-            folder=Path(self.folder),
+        plain = WorkerSettings(brokers=(self.broker,), prefix=self.prefix, folder=Path(self.folder), index_url=self.index_url)
+        return msgspec.structs.replace(
+            self._configured() if self.config else plain,
             stall=self.stall,
-            index_url=self.index_url,
             commit=self.commit,
             session=self.session,
             instance=self.instance,
@@ -45,6 +47,11 @@ class Station(msgspec.Struct, frozen=True):
             # The test decides how long a silent server is waited for.
             fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file, answer_timeout=300.0),
         )
+
+    def _configured(self) -> WorkerSettings:
+        """The settings of the file."""
+        environment = {"HARVEST_GATHERER": self.gatherer, "HARVEST_DATA": self.folder}
+        return worker_settings(load(config=Path(self.config), environ=environment))
 
 
 if __name__ == "__main__":

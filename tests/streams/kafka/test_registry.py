@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +20,16 @@ from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.log import KafkaLog
 from streams.kafka.client.registry import Registry as Ours
 from streams.kafka.client.registry import wire
+from streams.kafka.client.security import Security
 from streams.topology.flow import TopologySettings, topology
+from tests.servers.certificates import Authority
 from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.nginx import proxy
 from tests.servers.registry import Registry
 from tests.streams.kafka.conftest import Broker, Run
 
 TOPICS = topology(TopologySettings()).topics
+SECRET = "correct-horse-9"
 REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
 
 
@@ -127,3 +132,23 @@ def test_value_of_other_schema_version_is_read(cluster: Cluster, topics: Topics,
         assert decode(logged.value or b"") == Role(oid="o", version=3)
         log.write([Logged("copies.main", 0, -1, 5, b"r", b"raw")], raw=True)
         assert log.read("copies.main", 0, 1, 10) == [Logged("copies.main", 0, 1, 5, b"r", b"raw")]
+
+
+def test_registry_behind_tls_and_a_login(cluster: Cluster, registry: Registry, tmp_path: Path) -> None:
+    """A registry with TLS and a login gets schemas; a wrong password or CA is one line that does not show it."""
+    authority = Authority(tmp_path)
+    login = {"registry_user": "me", "registry_password": SECRET, "registry_ca": str(authority.path)}
+    (folder := tmp_path / "nginx").mkdir()
+    with proxy(folder, registry.url, {"me": SECRET}, authority.sign("registry")) as front:
+        behind = cluster._replace(registry=front.url, security=Security(**login))  # type: ignore[arg-type] # texts only
+        assert wire(behind, TOPICS).plain(wire(behind, TOPICS).frame("summaries", encode(REMOVED))) == encode(REMOVED)
+        assert list(registry.subjects) == [f"{cluster.prefix}summaries-value"]
+        other = str(Authority(tmp_path, "other").path)
+        for wrong, line in (({"registry_password": "odd"}, "401"), ({"registry_ca": other}, "the Schema Registry")):
+            security = Security(**login | wrong)  # type: ignore[arg-type] # texts only
+            refused = Ours(behind._replace(security=security), TOPICS)
+            refused._client._rest_client.max_retries = 0
+            with pytest.raises(ClusterError, match=line) as raised:
+                refused.known("summaries")
+            assert "\n" not in str(raised.value)
+            assert SECRET not in str(raised.value)

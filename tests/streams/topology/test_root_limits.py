@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from processors.frontier.budget import FULL
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.stage import FrontierSettings, Output
 from processors.frontier.stage import frontier as decide
 from schemas.ports import Origin
-from schemas.records import CrawlEvent, Root
+from schemas.records import CrawlEvent, FetchRequest, Link, Root
 from streams.operations.roots import seeded as run_events
 from streams.operations.roots import unseeded as end_events
 from streams.simulator import MemoryRows, Simulator
@@ -259,3 +259,23 @@ def test_root_on_one_host_needs_no_claims(world: World) -> None:
         gather(simulator, run, SITE, 20)
     assert counted(simulator, SITE) == 20
     assert not [e for _, e in simulator.records("crawl") if isinstance(e, CrawlEvent) and e.kind in ("claimed", "granted")]
+
+
+def test_home_answers_its_own_claim() -> None:
+    """A run that an earlier version began, without a budget, gets the URLs that home finds: they do not wait for the next run."""
+    root, rows, offsets = Root(url=TOP, run="1", depth=-1, urls=10), MemoryRows(), iter(range(100))
+
+    def give(event: CrawlEvent) -> list[Output]:
+        return list(decide(rows, event, Origin("crawl", 0, next(offsets)), FrontierSettings()))
+
+    ((_, begun),) = run_events(root, 1, 1)
+    assert isinstance(begun, CrawlEvent)
+    give(begun)
+    rows.delete(b"b|" + TOP.encode())
+    links = (Link(url=f"{TOP}d/a", kind="file"),)
+    (claim,) = give(CrawlEvent(kind="discovered", host=f"{TOP}d/", time=2, url=f"{TOP}d/", root=root, links=links))
+    assert isinstance(claim, CrawlEvent)
+    assert (claim.kind, claim.host) == ("claimed", begun.host)
+    (grant,) = give(claim)
+    assert isinstance(grant, CrawlEvent)
+    assert [each.url for each in give(grant) if isinstance(each, FetchRequest)] == [links[0].url]
