@@ -192,6 +192,8 @@ class Admin:
 
     def missing_rights(self, wanted: Iterable[Right]) -> list[Right]:
         """Return the rights that the ACLs do not grant to this login."""
+        # A login that is refused is then reported as such, at once: the questions about rights would wait, and have no reason.
+        self._listed()
         return missing_rights(self._client, self._cluster, wanted)
 
     def offsets(self, places: Sequence[tuple[str, int]], spec: Any) -> dict[tuple[str, int], int]:

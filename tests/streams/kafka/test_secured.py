@@ -160,7 +160,10 @@ def _doctor(told: Mapping[str, str]) -> str:
 def test_wrong_security_is_one_line_that_names_the_setting(
     changed: dict[str, str], line: str, broker: Secured, told: dict[str, str], tmp_path: Path
 ) -> None:
-    """A wrong login, certificate or protocol ends a command with code 1 and one line, which begins with brokers and setting."""
+    """A wrong login, certificate or protocol ends a command with code 1 and one line, which begins with brokers and setting.
+
+    With a wrong password both checks of `doctor` that ask the brokers give that reason.
+    """
     values = {
         "OTHER": str(Authority(tmp_path, "other").path),
         "NAME": broker.login.replace("127.0.0.1", "localhost"),
@@ -176,7 +179,9 @@ def test_wrong_security_is_one_line_that_names_the_setting(
         with worker(told, tmp_path / "worker.log") as running:
             assert running.wait() == 1
         assert (tmp_path / "worker.log").read_text() == error
-        assert line in _doctor(told)
+        found = _doctor(told)
+        for check in ("kafka", "kafka ACLs"):
+            assert f"NOT OK  {check}: {told['HARVEST_KAFKA_BROKERS']}: {line}" in found
 
 
 def test_topics_outside_the_acls_are_refused_by_name(told: dict[str, str]) -> None:
