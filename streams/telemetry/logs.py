@@ -137,9 +137,12 @@ class Logs:
         root = logging.getLogger()
         if self._json:
             logging.basicConfig(handlers=[_Bridge(self)], force=True)
-        elif self.library_level < logging.WARNING and not root.handlers:
-            # Without a handler Python itself prints warnings and errors, and nothing less.
-            logging.basicConfig(stream=self._stream, format="%(name)s: %(message)s")
+        elif not root.handlers:
+            if self.library_level < logging.WARNING:
+                logging.basicConfig(stream=self._stream, format="%(name)s: %(message)s")
+            elif logging.lastResort is not None:
+                # Python itself prints warnings and errors so, but not those of a library with a handler that does nothing (botocore).
+                root.addHandler(logging.lastResort)
         root.setLevel(self.library_level)
         if self.library_level < logging.WARNING:
             for library in QUIET:

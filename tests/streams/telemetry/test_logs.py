@@ -220,6 +220,7 @@ def test_libraries_follow_the_level(form: str, level: str, library: str, capsys:
     logging.getLogger().handlers = []  # those of the test runner
     Logs(stream, form, level=level).capture()
     logger = logging.getLogger(library)
+    logging.getLogger("botocore").addHandler(logging.NullHandler())  # as botocore itself does
     for line, report in {
         "secret": logger.debug,
         "information": logger.info,

@@ -35,7 +35,7 @@ def runner(tmp_path: Path) -> Iterator[Any]:
         patch.setattr(now_ms, "_wall", now_ms._wall + 30 * DAY * 10**9)
         patch.setattr(upkeep, "GROWN", 1)
         kept = FolderBlobs(tmp_path / "blobs", owner=True, clock=now_ms)
-        yield SimpleNamespace(store=store, topology=declared, blobs=kept)
+        yield SimpleNamespace(store=store, topology=declared, blobs=kept, folder=tmp_path)
 
 
 def test_upkeep_keeps_all_annotations(runner: Any) -> None:
