@@ -141,7 +141,7 @@ class Logs:
             if self.library_level < logging.WARNING:
                 logging.basicConfig(stream=self._stream, format="%(name)s: %(message)s")
             elif logging.lastResort is not None:
-                # Python itself prints warnings and errors so, but not those of a library with a handler that does nothing (botocore).
+                # Python prints warnings and errors so, but not those of a library with a handler that does nothing (botocore).
                 root.addHandler(logging.lastResort)
         root.setLevel(self.library_level)
         if self.library_level < logging.WARNING:
