@@ -298,7 +298,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
 
     def _admits(self, host: str, root: Root, found: Waiting) -> bool:
         """Return whether a new URL may be requested; if not, record the refusal or have it wait for credit."""
-        if self.told and (host, url_digest(found.link.url)) in self.told:
+        if self.ended_before and (host, url_digest(found.link.url)) in self.ended_before:
             return False  # redelivered: this same event found the URL and later ended it
         reason = self._refusal(host, found.link, found.depth, root)
         if reason == FULL:

@@ -62,7 +62,7 @@ class RequestScheduler:
         self.committed = origin.committed
         self.settings = settings
         self._last = clock.ending
-        self.told: set[tuple[str, bytes]] = set()
+        self.ended_before: set[tuple[str, bytes]] = set()
         """URLs that an earlier delivery of this event ended: (host, digest)."""
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
         self.roots: dict[str, Root] = {}
@@ -224,11 +224,13 @@ class RequestScheduler:
         if self.origin >= 0 and self._last < 0:
             return
         self.table.delivered(self.origin, self.committed)
-        for host, digest, removal in self.table.told(self.origin) if self.origin <= self._last or self.origin < 0 else ():
+        for host, digest, removal in (
+            self.table.stored_removals(self.origin) if self.origin <= self._last or self.origin < 0 else ()
+        ):
             known = self.table.get(host, digest)
             # A row still in the state before the removal means a crash between the two writes: the handler ends the URL anew.
             if known is None or known.state == "gone" or not 0 < known.version < removal.version:
-                self.told.add((host, digest))
+                self.ended_before.add((host, digest))
                 yield removal
 
     def delivered(self, known: UrlState) -> bool:

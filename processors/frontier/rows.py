@@ -98,7 +98,7 @@ class Table:
             self._put_clock(clock.but(ending=origin))
         self.rows.put(_removal_prefix(origin) + host.encode() + b"\0" + digest, encode(removal))
 
-    def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
+    def stored_removals(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
         """Return the removals of an event or a tick: host, digest, removal."""
         prefix = _removal_prefix(origin)
         found = self.rows.scan(prefix)

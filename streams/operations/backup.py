@@ -37,13 +37,13 @@ from streams.operations.backup_format import (
     BackupError,
     Manifest,
     backups,
-    flushed,
     read_manifest,
     read_sums,
     sums_of,
     write_durably,
 )
 from streams.store import FolderBlobs, Store, schema
+from streams.store.blobs import flush
 from streams.store.data_folder import gatherer
 from streams.store.locks import LockFile, bodies_kept
 from streams.store.object_storage import BlobSettings
@@ -92,7 +92,7 @@ def _locked(folder: Path) -> Iterator[None]:
     """Create the backup folder if necessary, and hold its lock. Raises LockedError."""
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(PermissionError):  # the folder above may be another user's, and this one have been there before
-        flushed(folder.absolute().parent)
+        flush(folder.absolute().parent)
     lock = LockFile(folder / LOCK)
     try:
         lock.claim()
@@ -120,10 +120,10 @@ def _make(data: Path, folder: Path, version: str, blobs: BlobSettings) -> Made:
         manifest = _manifest(stamp, version, name, ends, copied, sums)
         write_durably(new / SUMS, sums)
         write_durably(new / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-        flushed(new)
+        flush(new)
         fault("backup.written")
         new.rename(folder / stamp)
-        flushed(folder)
+        flush(folder)
         fault("backup.renamed")
     finally:
         shutil.rmtree(new, ignore_errors=True)

@@ -29,12 +29,12 @@ from streams.operations.backup_format import (
     Manifest,
     backups,
     damaged,
-    flushed,
     read_manifest,
     read_sums,
 )
 from streams.operations.selection import Selection
 from streams.store import FolderBlobs, NewerError, Store, schema
+from streams.store.blobs import flush
 from streams.store.data_folder import gatherer, index_folder
 from streams.store.locks import LockFile
 from streams.store.object_storage import BlobSettings
@@ -164,7 +164,7 @@ def _copy(backup: Path, manifest: Manifest, restoring: Path, blobs: BlobSettings
     except FileNotFoundError:
         raise damaged(backup, f"{schema.FILE} is missing") from None
     _check_file(backup, restoring / schema.FILE, store)
-    flushed(restoring / schema.FILE)
+    flush(restoring / schema.FILE)
     _check_store(backup, restoring, manifest)
     with opened_apart(restoring, restoring, blobs) as target:
         target.check(write=True)
@@ -188,15 +188,15 @@ def _index(restoring: Path, brokers: Iterable[str], languages: tuple[str, ...]) 
 
 def _move(restoring: Path, data: Path) -> None:
     """Move what was made to its place: the store last, since a folder without one has no data of Harvest."""
-    flushed(restoring)
+    flush(restoring)
     if (data / schema.FILE).exists():
         raise BackupError(f"{data}: another command has written here meanwhile")
     for path in (restoring / name for name in MOVED):
         if path.exists():
             path.rename(data / path.name)
             fault("restore.moved")
-    flushed(data)
+    flush(data)
     (restoring / schema.FILE).rename(data / schema.FILE)
     restoring.rmdir()
-    flushed(data)
+    flush(data)
     fault("restore.done")

@@ -208,9 +208,9 @@ class FolderBlobs:
     def _flush(self, paths: list[Path]) -> None:
         if len(paths) < 3:
             for path in paths:
-                _fsync(path)
+                flush(path)
         else:
-            list(self._flushers.map(_fsync, paths))
+            list(self._flushers.map(flush, paths))
 
     def open(self, digest: str) -> BinaryIO:
         """Open the body as a binary file. Raises FileNotFoundError."""
@@ -272,7 +272,7 @@ class FolderBlobs:
             aside.unlink()
             return status.st_size
         aside.rename(path)
-        _fsync(path.parent)
+        flush(path.parent)
         return None
 
 
@@ -290,7 +290,8 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
-def _fsync(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Make a file, or the entries of a folder, durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

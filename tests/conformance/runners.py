@@ -84,8 +84,8 @@ class Runner(Protocol):
 def tell(runner: Runner, words: Sequence[str], settings: Mapping[str, str] = {}, *, code: int = 0) -> str:
     """Run a command, and return its standard output."""
     plain: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
-    told = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **runner.environment, **settings}.items()}
-    result = CliRunner(env=plain | told).invoke(app, list(words))
+    environment = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **runner.environment, **settings}.items()}
+    result = CliRunner(env=plain | environment).invoke(app, list(words))
     assert result.exit_code == code, (words, result.output, result.exception)
     return result.stdout
 
@@ -167,8 +167,8 @@ class KafkaRunner:
         port = self.ports
         for name, stages in WORKERS.items():
             own = {"DATA": str(folder / name), "WORKER_PORT": str(port)}
-            told = {f"HARVEST_{key}": value for key, value in {**SETTINGS, **self.environment, **own}.items()}
-            self.flow.workers[name] = self.flow.run("-m", "streams.cli", "worker", *stages, **told)
+            environment = {f"HARVEST_{key}": value for key, value in {**SETTINGS, **self.environment, **own}.items()}
+            self.flow.workers[name] = self.flow.run("-m", "streams.cli", "worker", *stages, **environment)
             port += len(stages)
 
     def rest(self) -> None:

@@ -186,5 +186,6 @@ def client(store: ObjectStore, keys: Keys, *, tls: bool = False) -> Any:
         verify=store.ca or None,
         aws_access_key_id=keys.access,
         aws_secret_access_key=keys.secret,
-        config=Config(retries={"max_attempts": 0}),
+        # As the program asks: after checksums behind a body the server may refuse the next request on the connection.
+        config=Config(retries={"max_attempts": 0}, request_checksum_calculation="when_required"),
     )

@@ -117,7 +117,7 @@ def test_folder_of_a_failed_sync_is_flushed_by_the_next(
 ) -> None:
     """A folder created or renamed into by a failed sync is not taken for durable by the next sync, nor by another run."""
     flushed: list[Path] = []
-    flush = blobs._fsync
+    flush = blobs.flush
 
     def full(passed: str) -> None:
         if passed == "blob.renamed":
@@ -134,7 +134,7 @@ def test_folder_of_a_failed_sync_is_flushed_by_the_next(
         flushed.append(path)
         flush(path)
 
-    monkeypatch.setattr(blobs, "_fsync", noted)
+    monkeypatch.setattr(blobs, "flush", noted)
     digest, _, _ = kept.put(io.BytesIO(b"body"))
     assert {folder / digest[:2], folder, folder.parent} <= set(flushed)
 
