@@ -6,7 +6,8 @@ indexes themselves are NAME-STAMP, and are referred to by name in this module on
 Laws:
 - An index is created together with its alias, in one request; an alias names one index; a swap is one request. So a request to an
   alias reaches exactly one whole index at any time.
-- If two processes create the first index, one succeeds and the other uses that index.
+- If two processes create the first index, one succeeds and the other uses that index. If it is created while a rebuild swaps, the
+  alias names both for a moment; then the first one is deleted.
 """
 
 from __future__ import annotations
@@ -86,7 +87,28 @@ def first(node: Node, alias: str, languages: Sequence[str] = DEFAULT_LANGUAGES) 
         return served_by(node, alias)
     except IndexMissing:
         make(node, f"{alias}-{FIRST}", alias, languages=languages)
-    return served_by(node, alias)
+    except IndexDamaged:
+        if not _settle(node, alias):
+            raise
+    try:
+        return served_by(node, alias)
+    except IndexDamaged:
+        if not _settle(node, alias):
+            raise
+        return served_by(node, alias)
+
+
+def _settle(node: Node, alias: str) -> bool:
+    """Delete the first index if a rebuilt one serves beside it; return whether it did.
+
+    A process that finds no index creates the first one, and does not notice a rebuild that swaps at that moment. What was written
+    to the first index is written to the rebuilt one too, since offsets are kept in the index.
+    """
+    index, there = f"{alias}-{FIRST}", behind(node, alias)
+    if index not in there or len(there) == 1:
+        return False
+    drop(node, index)
+    return True
 
 
 def behind(node: Node, alias: str) -> list[str]:
@@ -158,6 +180,7 @@ def swap(node: Node, alias: str, stamp: str) -> list[str]:
         if index in behind(node, building):
             raise
         raise rebuild_replaced(node, alias) from None
+    _settle(node, alias)
     return old
 
 

@@ -336,6 +336,53 @@ def test_swapped_index_refuses_old_writer(open_index: Callable[..., OpenSearchIn
         assert index.count(Every()) == 3
 
 
+def test_first_index_made_during_swap_gives_way(
+    open_index: Callable[..., OpenSearchIndex],
+    name: str,
+    summary: Make,
+    search_client: OpenSearch,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If a worker creates the first index while a rebuild swaps, the rebuilt one serves alone, and the worker goes on with it."""
+    with closing(open_index()) as index:
+        node = index.node
+        search_client.indices.delete(index=f"{name}-0")
+        with closing(OpenSearchIndex(node.name, aliases.begin_rebuild(node, name, "1"))) as new:
+            new.apply([summary("http://a/")], {0: 1})
+        behind = aliases.behind
+
+        def made_meanwhile(node: opensearch_node.Node, alias: str) -> list[str]:
+            monkeypatch.setattr(aliases, "behind", behind)
+            there = behind(node, alias)
+            assert index.offsets() == {}
+            index.apply([summary("http://b/")], {0: 2})
+            return there
+
+        monkeypatch.setattr(aliases, "behind", made_meanwhile)
+        assert aliases.swap(node, name, "1") == []
+        assert list(search_client.indices.get_alias(name=name)) == [f"{name}-1"]
+        with pytest.raises(IndexMoved):
+            index.apply([summary("http://c/")], {0: 3})
+        assert index.offsets() == {0: 1}
+
+
+def test_first_index_made_after_swap_gives_way(
+    open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch
+) -> None:
+    """A worker that creates the first index just after a swap, or before a rebuild was killed, uses the rebuilt one."""
+    with closing(open_index()) as index:
+        node = index.node
+        with closing(OpenSearchIndex(node.name, aliases.begin_rebuild(node, name, "1"))) as new:
+            new.apply([summary("http://a/")], {0: 1})
+        aliases.swap(node, name, "1")
+        search_client.indices.delete(index=f"{name}-0")
+        aliases.make(node, f"{name}-0", name)
+        assert len(search_client.indices.get_alias(name=name)) == 2
+        with closing(open_index()) as other:
+            assert other.offsets() == {0: 1}
+        assert list(search_client.indices.get_alias(name=name)) == [f"{name}-1"]
+
+
 def test_second_rebuild_replaces_first(
     open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch
 ) -> None:
