@@ -14,7 +14,7 @@ Cost: 8 us a summary, since only these fields are read, which come first.
 from __future__ import annotations
 
 from processors.identity import oid
-from processors.schemes import is_listing, may_name, scheme_of
+from processors.schemes import is_listing, is_web, may_name, scheme_of
 from schemas.codec import HEADER, record_type
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary
 from streams.edges.parse_job import Frame
@@ -94,7 +94,7 @@ class FrameValidator:
             and (event.url.encode(), event.depth, event.root) == (self._key, self._depth, self._root)
             and event.robots is None
             and event.validators is None
-            and (event.coverage != "complete" or not scheme_of(event.url).limited)
+            and not (event.coverage == "complete" and is_web(event.url))
             and event.host.encode() == frame.key
             and partition_of(frame.key, self._partitions) == frame.partition
             and self._leads(event)
