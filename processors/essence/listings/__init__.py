@@ -1,0 +1,1 @@
+"""Formats of listings, one module each: they turn a body into children with a mark."""
