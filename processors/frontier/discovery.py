@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from processors.frontier import root_index
 from processors.frontier.budget import FULL
 from processors.frontier.budget_home import HomeHandlers
 from processors.frontier.doubt import DoubtHandlers, Vanished
@@ -31,16 +32,14 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
+        new = self.table.begin_once(self.origin)
         self.enroll(event)
         yield from self.answer_claims(self.newest(event))
         changed = self._limits_changed(event)
         root = self.root_of(event)
-        hosts: dict[str, None] = {}
+        hosts: dict[str, None] = {} if new else self._hosts_asked()
         asked = set()
-        for host, digest, known in list(self.table.urls_of_root(root.url, self.origin)):
-            if root.url not in known.roots:
-                hosts[host] = None  # redelivered: a URL of another root whose request this event released from the host's queue
-                continue
+        for host, digest, known in list(self.table.urls_of_root(root.url)):
             if self._comes_back(host, known, root):
                 yield from self.revive(host, digest, known, root)
             elif known.state == "gone" and self.delivered(known):
@@ -65,6 +64,11 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             self._look_up_anew(host)
             yield from self.pump(host)
         yield from self.report(root, refused=self.table.limited(root.url))
+
+    def _hosts_asked(self) -> dict[str, None]:
+        """Return the hosts with requests in flight that an earlier delivery of this event made, also those of other roots."""
+        found = ((host, self.table.get(host, digest)) for host, site in self.table.hosts() for digest in site.flying)
+        return {host: None for host, known in found if known is not None and (known.state, known.origin) == ("asked", self.origin)}
 
     def _look_up_anew(self, host: str) -> None:
         """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
@@ -225,6 +229,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
                 self.table.uncount(known)
         self.table.count(root.url, 1)
         self.table.count_similar(link.url, 1)
+        root_index.add(self.table.rows, root.url, host, digest)
         yield from self.ask(host, digest, fresh, root)
 
     def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
@@ -237,6 +242,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             self._turn_away(host, root, here)
             return
         if news:
+            root_index.add(self.table.rows, root.url, host, digest)
             known = known.but(roots=(root.url, *known.roots), depth=min(known.depth, here.depth))
             self.table.put(host, digest, known)
             self.table.count(root.url, 1)

@@ -34,7 +34,8 @@ class OutcomeHandlers(DoubtHandlers):
         site = site.but(asking=0, address=event.addresses[0] if event.addresses else "")
         if event.robots is not None:
             delay = robots.crawl_delay(event.robots, self.settings.agent)
-            site = site.but(robots=event.robots, delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
+            self.table.put_robots(event.host, event.robots)
+            site = site.but(robots=b"", delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
             self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
             yield from self.pump(event.host)
         elif event.retryable and site.tries + 1 < self.settings.tries and event.wait <= self.settings.patience:
@@ -43,9 +44,10 @@ class OutcomeHandlers(DoubtHandlers):
             self.table.wake_at(event.host, HOST_WAKE, due)
         else:
             self.table.put_host(event.host, site.but(tries=0))
+            rules = self.table.robots(event.host, site)
             for digest, known in self.table.waiting(event.host):
                 # URLs that the last known robots.txt forbids are refused: they would not have been fetched in any case.
-                if robots.allowed(site.robots, self.settings.agent, known.url):
+                if robots.allowed(rules, self.settings.agent, known.url):
                     yield from self.give_up(event.host, digest, known, event.reason)
                 else:
                     yield from self.forbid(event.host, digest, known)

@@ -106,6 +106,8 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         rules=rules_fingerprint(essence),
         paused=paused,
         partitions=settings.kafka.partitions if settings.kafka.brokers else _partitions(settings),
+        pause=int(settings.fetch.pause * 1_000),
+        edge_patience=int(settings.fetch.patience * 1_000),
         **settings.frontier.model_dump(),
     )
 
