@@ -20,7 +20,7 @@ class Http:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._web = Web(tools.settings, tools.blobs, tools.clock)
-        self._hosts = Hosts(self._web, tools.pace, tools.settings, tools.lookup or lookup)
+        self._hosts = Hosts(self._web, tools.pace, tools.places, tools.settings, tools.lookup or lookup)
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
         """Return the one event that describes a host."""
