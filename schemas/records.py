@@ -153,6 +153,8 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     asker: str = ""
     used: int = 0
     credits: int = 0
+    status: int = 0
+    latency: int = -1
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:

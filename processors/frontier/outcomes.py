@@ -2,6 +2,7 @@
 
 Laws:
 - An answer to any request but the URL's latest is ignored.
+- An answer that shows overload concerns its host: see `politeness.py`. What its queue has stays there.
 - A transient failure is retried, then left to the next run; it removes a URL only past its time-to-live (law 4).
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 
 from processors.frontier import robots
 from processors.frontier.doubt import DoubtHandlers
+from processors.frontier.politeness import after_answer
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.state import UrlState
@@ -70,7 +72,11 @@ class OutcomeHandlers(DoubtHandlers):
         if scheme_of(event.host).paced and not later:
             site = self.table.host(event.host)
             if digest in site.flying:
-                self.table.put_host(event.host, site.but(flying=tuple(d for d in site.flying if d != digest)))
+                left = site.but(flying=tuple(d for d in site.flying if d != digest))
+                rested = after_answer(left, event, self.settings.pause, self.now)
+                self.table.put_host(event.host, rested)
+                if rested.next_allowed > site.next_allowed:
+                    self.table.wake_at(event.host, HOST_WAKE, rested.next_allowed)
         if known is None or known.version != event.version or known.state == "gone":
             return digest, None
         return digest, known
@@ -184,7 +190,8 @@ class OutcomeHandlers(DoubtHandlers):
     def deferred(self, event: CrawlEvent) -> Iterator[Output]:
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
-        if known is not None and event.wait > self.settings.patience:
+        held = self.table.host(event.host).next_allowed > self.now + self.settings.patience
+        if known is not None and event.wait > self.settings.patience and not held:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         elif known is not None:
             due = self.now + event.wait

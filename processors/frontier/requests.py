@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from processors.frontier import robots
-from processors.frontier.politeness import credit_of, pause_of
+from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
 from processors.schemes import scheme_of
@@ -121,7 +121,7 @@ class RequestScheduler:
             depth=known.depth,
             address=site.address if site else "",
             validators=validators,
-            pause=site.delay if site else -1,
+            pause=requested_pause(site) if site else -1,
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
@@ -213,7 +213,7 @@ class RequestScheduler:
             time=self.now,
             root=self.known_root(first[1]),
             kind="resolve",
-            pause=site.delay,
+            pause=requested_pause(site),
             rules=self.settings.rules,
         )
 

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from processors.frontier import root_index
-from processors.frontier.politeness import credit_of, pause_of
+from processors.frontier.politeness import after_answer, credit_of, pause_of
 from processors.frontier.rows import DERIVED, Table
-from processors.frontier.stage import FrontierSettings, frontier, restore
+from processors.frontier.stage import FrontierSettings, frontier, outstanding, restore
 from processors.frontier.state import HostState
 from processors.identity import frontier_key
 from schemas.ports import Origin
-from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root
+from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root, Tick
 from streams.simulator import MemoryRows
 
 HOST = "http://a.test"
@@ -69,6 +69,76 @@ def test_overload_lengthens_pause_and_lowers_credit() -> None:
     assert pause_of(HostState(delay=-1), 1_000) == 1_000
     assert pause_of(HostState(delay=2_000, slowed=8_000), 1_000) == 8_000
     assert credit_of(8_000, 8, 10_000) == 1
+
+
+def answered(site: HostState, kind: Any, pause: int = 1_000, **more: Any) -> HostState:
+    """The row of a host after an answer, at time 0."""
+    return after_answer(site, CrawlEvent(kind=kind, host=HOST, time=0, **more), pause, 0)
+
+
+def test_pause_doubles_with_overload_and_returns_by_halves() -> None:
+    """Each 503 doubles the pause, up to a minute; each other answer halves it, down to that of the settings."""
+    site, pauses = HostState(), []
+    for kind in ["failed"] * 8 + ["fetched"] * 7:
+        site = answered(site, kind, status=503 if kind == "failed" else 0, latency=5)
+        pauses.append(pause_of(site, 1_000))
+    assert pauses[:8] == [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]
+    assert pauses[8:] == [30_000, 15_000, 7_500, 3_750, 1_875, 1_000, 1_000]
+
+
+def test_overload_holds_host() -> None:
+    """429, 503 and Retry-After hold the host for the wait, at least for the doubled pause; other failures do not."""
+    held = [
+        answered(HostState(), "failed", **more).next_allowed
+        for more in ({"status": 429}, {"status": 503, "wait": 9_000}, {"status": 500, "wait": 700}, {"status": 500}, {})
+    ]
+    assert held == [2_000, 9_000, 700, 0, 0]
+    assert answered(HostState(), "failed", 0, status=429).slowed == 500
+    assert answered(HostState(next_allowed=99_000), "failed", status=429).next_allowed == 99_000
+
+
+def test_slow_answers_double_pause_until_usual() -> None:
+    """Answers that take twice the usual time double the pause; short ones never do; a server that stays slow becomes usual."""
+    site = HostState()
+    for _ in range(20):
+        site = answered(site, "fetched", latency=100)
+    assert answered(site, "fetched", latency=400).slowed == 0
+    pauses = []
+    for _ in range(20):
+        site = answered(site, "fetched", latency=1_000)
+        pauses.append(pause_of(site, 1_000))
+    assert (pauses[0], pauses[1], pauses[-1]) == (2_000, 4_000, 1_000)
+    assert answered(site, "deferred", wait=5).slowed == site.slowed
+
+
+def test_host_is_held_through_restart_and_woken() -> None:
+    """After a 429 no URL of the host is requested, whatever comes, until the wait is over; the queue is kept."""
+    partition = Partition()
+    first, second, *_ = partition.seed(20)
+    assert not partition.give("failed", url=first.url, version=first.version, status=429, wait=30_000, retryable=True)
+    assert not partition.give("fetched", url=second.url, version=second.version, time=100)
+    root = Root(url=f"{HOST}/", run="1", urls=0)
+    assert not partition.give("discovered", url=root.url, root=root, links=(Link(url=f"{HOST}/new", kind="page"),))
+    restore(partition.rows)
+    tick = list(frontier(partition.rows, Tick(time=30_001), Origin("crawl.ticks", 0, 1), partition.settings))
+    assert len([each for each in tick if isinstance(each, FetchRequest)]) == 2
+
+
+def test_long_hold_leaves_queue_for_later() -> None:
+    """A host that asks for an hour keeps its queue: what the edge returns is queued again, and the run does not wait for it."""
+    partition = Partition()
+    first, second, *_ = partition.seed(3)
+    partition.give("failed", url=first.url, version=first.version, status=503, wait=3_600_000, retryable=True)
+    assert not partition.give("deferred", url=second.url, version=second.version, wait=3_600_000)
+    known = {known.url: known.state for _, _, known in Table(partition.rows).all()}
+    assert (known[first.url], known[second.url]) == ("failed", "queued")
+    partition.give("fetched", url=f"{HOST}/1", version=_version(partition, f"{HOST}/1"))
+    assert not outstanding(partition.rows, 60_000)
+    assert outstanding(partition.rows, 3_600_001)
+
+
+def _version(partition: Partition, url: str) -> int:
+    return next(known.version for _, _, known in Table(partition.rows).all() if known.url == url)
 
 
 def test_robots_row_is_not_rewritten_at_answers() -> None:

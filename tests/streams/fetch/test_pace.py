@@ -160,3 +160,22 @@ def test_request_with_a_too_long_pause_is_deferred(edge: Any, run: Any, split: A
             assert time.now >= 160
 
     run(scenario())
+
+
+def test_overloaded_host_is_held(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """After 429 or 503 a host gets no request for the wait of Retry-After, or for twice its pause; the event has the status."""
+
+    async def scenario() -> None:
+        time = Time()
+        busy, slow = make_answer("503 Busy", Retry_After="30"), make_answer("429 Slow down")
+        pages = {"/busy": busy, "/slow": slow, "/odd": make_answer("500 Odd"), "/x": make_answer(body=b"1")}
+        async with edge(pages, pace=Pace(1.0, time, time.sleep), pause=1.0) as world:
+            for path, status, free in (("/busy", 503, 30.0), ("/slow", 429, 2.0), ("/odd", 500, 1.0)):
+                got, event = split(await world.get(path))
+                assert (got, event.kind, event.status, event.latency) == (None, "failed", status, -1)
+                assert world.fetcher.pace.host_free_at(world.server.host, 0.0) - time.now == free
+                time.now += free
+            _, event = split(await world.get("/x"))
+            assert (event.kind, event.status, event.latency >= 0) == ("fetched", 0, True)
+
+    run(scenario())
