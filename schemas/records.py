@@ -155,6 +155,8 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     used: int = 0
     credits: int = 0
     coverage: str = ""
+    status: int = 0
+    latency: int = -1
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from processors.frontier import root_index
 from processors.frontier.budget import FULL
 from processors.frontier.budget_home import HomeHandlers
 from processors.frontier.doubt import Vanished
@@ -33,16 +34,14 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
+        new = self.table.begin_once(self.origin)
         self.enroll(event)
         yield from self.answer_claims(self.newest(event))
         changed = self._limits_changed(event)
         root = self.root_of(event)
-        hosts: dict[str, None] = {}
+        hosts: dict[str, None] = {} if new else self._hosts_asked()
         asked = set()
-        for host, digest, known in list(self.table.urls_of_root(root.url, self.origin)):
-            if root.url not in known.roots:
-                hosts[host] = None  # redelivered: a URL of another root whose request this event released from the host's queue
-                continue
+        for host, digest, known in list(self.table.urls_of_root(root.url)):
             if self._comes_back(host, known, root):
                 yield from self.revive(host, digest, known, root)
             elif known.state == "gone" and self.delivered(known):
@@ -72,6 +71,11 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         probed = known.probed or self.is_probe(host, digest, known, root)
         whole = known.whole or (changed and not is_described_by_listing(known))
         yield from self.ask(host, digest, known.but(whole=whole, probed=probed), root)
+
+    def _hosts_asked(self) -> dict[str, None]:
+        """Return the hosts with requests in flight that an earlier delivery of this event made, also those of other roots."""
+        found = ((host, self.table.get(host, digest)) for host, site in self.table.hosts() for digest in site.flying)
+        return {host: None for host, known in found if known is not None and (known.state, known.origin) == ("asked", self.origin)}
 
     def _look_up_anew(self, host: str) -> None:
         """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
@@ -256,6 +260,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             fresh = with_listing(fresh, source.digest) if source.keeps else fresh
         self.table.count(root.url, 1)
         self.table.count_similar(link.url, 1)
+        root_index.add(self.table.rows, root.url, host, digest)
         yield from self.ask(host, digest, fresh, root)
         self.table.listed.put(host, digest, fresh.listed_in)
 
@@ -269,6 +274,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             self._turn_away(host, root, here)
             return
         if news:
+            root_index.add(self.table.rows, root.url, host, digest)
             known = known.but(roots=(root.url, *known.roots), depth=min(known.depth, here.depth))
             self.table.put(host, digest, known)
             self.table.count(root.url, 1)

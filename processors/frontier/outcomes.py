@@ -2,6 +2,7 @@
 
 Laws:
 - An answer to any request but the URL's latest is ignored.
+- An answer that shows overload concerns its host: see `politeness.py`. What its queue has stays there.
 - A transient failure is retried, then left to the next run; it removes a URL only past its time-to-live (law 4).
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
+from processors.frontier.politeness import after_answer
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
@@ -34,7 +36,8 @@ class OutcomeHandlers(SitemapHandlers):
         site = site.but(asking=0, address=event.addresses[0] if event.addresses else "")
         if event.robots is not None:
             delay = robots.crawl_delay(event.robots, self.settings.agent)
-            site = site.but(robots=event.robots, delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
+            self.table.put_robots(event.host, event.robots)
+            site = site.but(robots=b"", delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
             self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
             yield from self.find_sitemaps(event.host, event.robots, event.root)
             yield from self.pump(event.host)
@@ -44,9 +47,10 @@ class OutcomeHandlers(SitemapHandlers):
             self.table.wake_at(event.host, HOST_WAKE, due)
         else:
             self.table.put_host(event.host, site.but(tries=0))
+            rules = self.table.robots(event.host, site)
             for digest, known in self.table.waiting(event.host):
                 # URLs that the last known robots.txt forbids are refused: they would not have been fetched in any case.
-                if robots.allowed(site.robots, self.settings.agent, known.url):
+                if robots.allowed(rules, self.settings.agent, known.url):
                     yield from self.give_up(event.host, digest, known, event.reason)
                 else:
                     yield from self.forbid(event.host, digest, known)
@@ -71,7 +75,11 @@ class OutcomeHandlers(SitemapHandlers):
         if scheme_of(event.host).paced and not later:
             site = self.table.host(event.host)
             if digest in site.flying:
-                self.table.put_host(event.host, site.but(flying=tuple(d for d in site.flying if d != digest)))
+                left = site.but(flying=tuple(d for d in site.flying if d != digest))
+                rested = after_answer(left, event, self.settings.pause, self.now)
+                self.table.put_host(event.host, rested)
+                if rested.next_allowed > site.next_allowed:
+                    self.table.wake_at(event.host, HOST_WAKE, rested.next_allowed)
         if known is None or known.version != event.version or known.state == "gone":
             return digest, None
         return digest, known
@@ -188,7 +196,8 @@ class OutcomeHandlers(SitemapHandlers):
     def deferred(self, event: CrawlEvent) -> Iterator[Output]:
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
-        if known is not None and event.wait > self.settings.patience:
+        held = self.table.host(event.host).next_allowed > self.now + self.settings.patience
+        if known is not None and event.wait > self.settings.patience and not held:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         elif known is not None:
             due = self.now + event.wait

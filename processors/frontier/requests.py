@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from processors.frontier import robots
+from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
 from processors.schemes import scheme_of
@@ -43,6 +44,10 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     patience: int = 60_000
     """A retry that would wait longer than this is left to the next run."""
     robots_ttl: int = DAY
+    pause: int = 0
+    """Pause of the fetch edge between two requests for a host, in ms (`fetch.pause`)."""
+    edge_patience: int = 10_000
+    """Longest wait for a host at the fetch edge, in ms (`fetch.patience`)."""
     doubt: bool = True
     """Whether removals that look like an unmounted disk or a broken server are held; see `doubt.py`."""
     doubt_share: float = 0.5
@@ -132,7 +137,7 @@ class RequestScheduler:
             depth=known.depth,
             address=site.address if site else "",
             validators=validators,
-            pause=site.delay if site else -1,
+            pause=requested_pause(site) if site else -1,
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
@@ -150,16 +155,17 @@ class RequestScheduler:
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
             return
-        if len(site.flying) >= self.settings.credit:
+        credit = credit_of(pause_of(site, self.settings.pause), self.settings.credit, self.settings.edge_patience)
+        if len(site.flying) >= credit:
             return
-        forbidden = 0
+        forbidden, rules = 0, self.table.robots(host, site)
         for digest, known in self.table.waiting(host):
             if forbidden == FORBIDDEN:
                 # In the row of the host too, from which its wake-up is rebuilt.
                 self.table.put_host(host, site.but(next_allowed=self.now))
                 self.table.wake_at(host, HOST_WAKE, self.now)
                 return
-            if robots.allowed(site.robots, self.settings.agent, known.url):
+            if robots.allowed(rules, self.settings.agent, known.url):
                 site = site.but(flying=(*site.flying, digest))
                 self.table.put_host(host, site)
                 yield self.request(host, digest, known, site)
@@ -167,7 +173,7 @@ class RequestScheduler:
                 forbidden += 1
                 yield from self.forbid(host, digest, known)
             self.table.dequeue(host, digest, known)
-            if len(site.flying) >= self.settings.credit:
+            if len(site.flying) >= credit:
                 return
 
     def _pumped_again(self, host: str, site: HostState) -> Iterator[Output]:
@@ -224,6 +230,7 @@ class RequestScheduler:
             time=self.now,
             root=self.known_root(first[1]),
             kind="resolve",
+            pause=requested_pause(site),
             rules=self.settings.rules,
         )
 

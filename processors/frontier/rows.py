@@ -2,16 +2,16 @@
 
 | row | holds |
 | --- | --- |
-| `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
+| `t`, `k`, `j`, `e|` | time, versions, ticks, runs, removals: see `clock_rows.py` |
 | `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
 | `v|root` | Losses of the root in its last run |
-| `s|host` | Host: robots, address, requests in flight, next allowed |
+| `s|host`, `h|host` | HostState, robots.txt: see `host_rows.py` |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
-| `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until its delivery is certain |
 | `l|root` | some URL of the root was refused by its limit of URLs |
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
+| `a|root NUL host NUL digest` | the URL has that root: see `root_index.py` (derived) |
 | `c|root` | number of URLs of a root in this partition (derived) |
 | `m|host NUL listing NUL digest` | a listing from the network has the URL: `listed_rows.py` (derived) |
 | `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
@@ -28,18 +28,21 @@ from typing import cast
 
 import msgspec
 
+from processors.frontier import root_index
+from processors.frontier.clock_rows import ClockRows, decode_text
+from processors.frontier.host_rows import HostRows
 from processors.frontier.listed_rows import ListedRows
-from processors.frontier.state import Clock, HostState, Losses, UrlState
+from processors.frontier.state import Losses, UrlState
 from processors.identity import frontier_key, url_digest
 from processors.urls import suspicion
-from schemas.codec import DecodeError, decode, encode
+from schemas.codec import decode, encode
 from schemas.ports import Rows
-from schemas.records import FetchedObject, Root
+from schemas.records import Root
 
 HOST_WAKE = b"\0" * 16
 """Digest in a row `w|` that stands for the host itself instead of one of its URLs."""
 
-DERIVED = (b"q|", b"w|", b"c|", b"n|", b"m|")
+DERIVED = (b"q|", b"w|", b"c|", b"n|", b"m|", root_index.PREFIX)
 """Prefixes of rows that need no changelog."""
 
 BUCKETS = 64
@@ -50,73 +53,15 @@ LATEST = 10**13 - 1
 
 _pack = msgspec.msgpack.encode
 _known = msgspec.msgpack.Decoder(UrlState).decode
-_host = msgspec.msgpack.Decoder(HostState).decode
 _losses = msgspec.msgpack.Decoder(Losses).decode
-_clock = msgspec.msgpack.Decoder(Clock).decode
 
 
-class Table:
+class Table(ClockRows, HostRows):
     """Typed access to the rows of one partition."""
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+        super().__init__(rows)
         self.listed = ListedRows(rows)
-
-    # ---- time and versions ---------------------------------------------------------------------------------------
-
-    def advance(self, time: int) -> Clock:
-        """Advance the partition's clock to `time` if that is later, and return the clock."""
-        clock = self._clock()
-        if time > clock.seen:
-            clock = self._put_clock(clock.but(seen=time))
-        return clock
-
-    def tick_once(self, origin: int) -> bool:
-        """Return whether a tick (its origin, below 0) is new, and note it."""
-        value = self.rows.get(b"k")
-        if value is not None and int(value) <= origin:
-            return False
-        self.rows.put(b"k", str(origin).encode())
-        return True
-
-    def mint(self, now: int) -> int:
-        """Return a version above all that this partition has minted: max(last + 1, now)."""
-        clock = self._clock()
-        return self._put_clock(clock.but(minted=max(clock.minted + 1, now))).minted
-
-    def _clock(self) -> Clock:
-        value = self.rows.get(b"t")
-        return _clock(value) if value is not None else Clock()
-
-    def _put_clock(self, clock: Clock) -> Clock:
-        self.rows.put(b"t", _pack(clock))
-        return clock
-
-    # ---- removals ------------------------------------------------------------------------------------------------
-
-    def tell(self, origin: int, host: str, digest: bytes, removal: FetchedObject) -> None:
-        """Store the removal of a URL before its row is deleted."""
-        clock = self._clock()
-        if origin > clock.ending:
-            self._put_clock(clock.but(ending=origin))
-        self.rows.put(_removal_prefix(origin) + host.encode() + b"\0" + digest, encode(removal))
-
-    def stored_removals(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
-        """Return the removals of an event or a tick: host, digest, removal."""
-        prefix = _removal_prefix(origin)
-        found = self.rows.scan(prefix)
-        return [(_text(key[len(prefix) : -17]), key[-16:], cast("FetchedObject", decode(value))) for key, value in found]
-
-    def delivered(self, origin: int, committed: int) -> None:
-        """Delete the stored removals of events (or of ticks, if `origin` is one) before `committed`."""
-        kind = _removal_prefix(origin)[:3]
-        while batch := [key for key, _ in self.rows.scan(kind, limit=64)]:
-            for key in batch:
-                if int(key[3:23]) >= committed:
-                    return
-                self.rows.delete(key)
-        if origin >= 0:
-            self._put_clock(self._clock().but(ending=-1))
 
     # ---- URLs ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +81,8 @@ class Table:
         self.unschedule(host, digest, known)
         self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
         self.listed.delete(host, digest, known.listed_in)
+        for root in known.roots:
+            root_index.remove(self.rows, root, host, digest)
 
     def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, UrlState]]:
         """Iterate over the URLs of a folder with low < digest <= high, in order."""
@@ -153,11 +100,19 @@ class Table:
     def all(self) -> Iterator[tuple[str, bytes, UrlState]]:
         """Iterate over every URL of the partition: host, digest, row."""
         for key, value in self.rows.scan(b"u|"):
-            yield _text(key[2:-17]), key[-16:], _known(value)
+            yield decode_text(key[2:-17]), key[-16:], _known(value)
 
-    def urls_of_root(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, UrlState]]:
-        """Iterate over every URL of a root, and every URL that the event of `origin` requested."""
-        return (found for found in self.all() if root in found[2].roots or (found[2].state, found[2].origin) == ("asked", origin))
+    def urls_of_root(self, root: str) -> Iterator[tuple[str, bytes, UrlState]]:
+        """Iterate over every URL of a root, in the order of hosts and digests; rows may be changed meanwhile."""
+        if not root_index.is_complete(self.rows):
+            root_index.build(self.rows, ((host, digest, known.roots) for host, digest, known in self.all()))
+        for key, digest in root_index.urls_of(self.rows, root):
+            host = decode_text(key)
+            known = self.get(host, digest)
+            if known is not None and root in known.roots:
+                yield host, digest, known
+            else:
+                root_index.remove(self.rows, root, host, digest)
 
     # ---- the queue -----------------------------------------------------------------------------------------------
 
@@ -217,7 +172,7 @@ class Table:
             if int(key[2:15]) > now:
                 break
             self.rows.delete(key)
-            found.append((_text(key[16:-17]), key[-16:]))
+            found.append((decode_text(key[16:-17]), key[-16:]))
         return found
 
     def next_due(self) -> int | None:
@@ -231,13 +186,13 @@ class Table:
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
             host = queued[0][2:-18]
-            if self.host(_text(host)).next_allowed <= until:
+            if self.host(decode_text(host)).next_allowed <= until:
                 return True
             after = b"q|" + host + b"\x01"
         for key, _ in self.rows.scan(b"w|"):
             if int(key[2:15]) > until:
                 return False
-            known = self.get(_text(key[16:-17]), key[-16:])
+            known = self.get(decode_text(key[16:-17]), key[-16:])
             if known is None or known.state == "waiting":
                 return True
         return False
@@ -249,30 +204,26 @@ class Table:
                 self.rows.delete(key)
         # The rows written are outside the range scanned, so the scan is not copied to a list: it is too large.
         for host, digest, known in self.all():
-            if known.state == "queued":
-                self.rows.put(_queued(host, digest, known), b"")
-            if known.due:
-                self.rows.put(_due_key(known.due, host, digest), b"")
-            self.listed.put(host, digest, known.listed_in)
-            if known.counts:
-                self.count_similar(known.url, 1)
-                for root in known.roots:
-                    self.count(root, 1)
-        for key, value in list(self.rows.scan(b"s|")):
-            host, site = _text(key[2:]), _host(value)
+            self._derive(host, digest, known)
+        self.rows.put(root_index.PREFIX, b"")
+        for host, site in self.hosts():
             if site.next_allowed:
                 self.wake_at(host, HOST_WAKE, site.next_allowed)
 
-    # ---- hosts and roots -----------------------------------------------------------------------------------------
+    def _derive(self, host: str, digest: bytes, known: UrlState) -> None:
+        if known.state == "queued":
+            self.rows.put(_queued(host, digest, known), b"")
+        if known.due:
+            self.rows.put(_due_key(known.due, host, digest), b"")
+        self.listed.put(host, digest, known.listed_in)
+        if known.counts:
+            self.count_similar(known.url, 1)
+        for root in known.roots:
+            root_index.add(self.rows, root, host, digest)
+            if known.counts:
+                self.count(root, 1)
 
-    def host(self, host: str) -> HostState:
-        """Return the row of a host; a new one if the host is unknown."""
-        value = self.rows.get(b"s|" + host.encode())
-        return _host(value) if value is not None else HostState()
-
-    def put_host(self, host: str, site: HostState) -> None:
-        """Write the row of a host."""
-        self.rows.put(b"s|" + host.encode(), _pack(site))
+    # ---- roots ---------------------------------------------------------------------------------------------------
 
     def root(self, url: str) -> Root | None:
         """Return a root by its URL, or None."""
@@ -301,12 +252,12 @@ class Table:
 
     def paused(self) -> frozenset[str]:
         """Return the URLs of the paused roots."""
-        return frozenset(_text(key[2:]) for key, _ in self.rows.scan(b"p|"))
+        return frozenset(decode_text(key[2:]) for key, _ in self.rows.scan(b"p|"))
 
     def ended(self, root: Root) -> bool:
         """Return whether a root was ended since its run began."""
         value = self.rows.get(b"x|" + root.url.encode())
-        return value is not None and root.run <= _text(value)
+        return value is not None and root.run <= decode_text(value)
 
     def limited(self, root: str, *, on: bool | None = None) -> bool:
         """Return whether a root refused URLs for its limit of URLs; `on` sets or clears that flag first."""
@@ -361,18 +312,6 @@ class Table:
 def _root(value: bytes) -> Root:
     """Decode a root; cached, since every URL of the root needs it and it hardly ever changes."""
     return cast("Root", decode(value))
-
-
-def _text(part: bytes) -> str:
-    """Decode part of a key, or a value, as text. Raises DecodeError if it is not UTF-8: the row was altered from outside."""
-    try:
-        return part.decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"a key of the frontier: {error}") from error
-
-
-def _removal_prefix(origin: int) -> bytes:
-    return b"e|c%020d" % origin if origin >= 0 else b"e|t%020d" % (-1 - origin)
 
 
 def _similar_key(url: str) -> bytes:

@@ -87,6 +87,7 @@ class HostState(_Row, frozen=True, array_like=True):
     """State of one host (scheme, name and port)."""
 
     robots: bytes = b""
+    """robots.txt in rows of an earlier version; since then in a row of its own."""
     robots_until: int = 0
     """Expiry of robots.txt in ms since the epoch; RFC 9309, 2.4: at most 24 hours."""
     address: str = ""
@@ -107,6 +108,10 @@ class HostState(_Row, frozen=True, array_like=True):
     """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
     marks_until: int = 0
     """Time in ms since the epoch until when marks of listings do not count, since one was wrong; 0: they do."""
+    slowed: int = 0
+    """Pause in ms because of overload; 0: none. See `politeness.py`."""
+    usual: int = 0
+    """Usual time in ms from a request to the header of its answer; 0: unknown."""
 
 
 class Budget(_Row, frozen=True, array_like=True):

@@ -109,6 +109,8 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         sitemaps=settings.roots.sitemaps,
         lastmod=settings.roots.lastmod,
         feeds=settings.roots.feeds,
+        pause=int(settings.fetch.pause * 1_000),
+        edge_patience=int(settings.fetch.patience * 1_000),
         **settings.frontier.model_dump(),
     )
 

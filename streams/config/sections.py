@@ -133,7 +133,7 @@ class Frontier(Section):
     """When URLs are fetched."""
 
     credit: int = Field(default=8, gt=0, le=10_000)
-    """Maximum number of outstanding requests for one host."""
+    """Maximum number of outstanding requests for one host; fewer if more pauses than fit into `fetch.patience`."""
     tries: int = Field(default=3, gt=0, le=100)
     """Attempts for a URL in one run."""
     backoff: int = Field(default=2_000, ge=0, le=AGE * 1_000)

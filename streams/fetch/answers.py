@@ -41,7 +41,7 @@ class StoreError(OSError):
 class FetchError(Exception):
     """A request failed; the reason says whose fault it was. Never raised outside of this package."""
 
-    def __init__(self, reason: str, *, retryable: bool, wait: int = 0, unreachable: bool = False) -> None:
+    def __init__(self, reason: str, *, retryable: bool, wait: int = 0, unreachable: bool = False, status: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
@@ -49,6 +49,8 @@ class FetchError(Exception):
         """Minimum wait in ms before the next try."""
         self.unreachable = unreachable
         """No connection was established: another address of the host may work."""
+        self.status = status
+        """Status of the answer; 0: there was none."""
 
 
 class Stored(NamedTuple):
@@ -68,10 +70,14 @@ def bounded(text: str, limit: int = MAX_REASON) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Builds the records that answer one request; `now` is ms since the epoch."""
+    """Builds the records that answer one request; `now` is ms since the epoch.
+
+    `latency`: ms from the request to the header of its answer, -1 if it is unknown.
+    """
 
     request: FetchRequest
     now: int
+    latency: int = -1
 
     def event(
         self, kind: CrawlKind, reason: str = "", *, validators: Validators | None = None, listing: bool = False
@@ -90,13 +96,14 @@ class Answers:
             validators=validators,
             listing=listing,
             rules=request.rules,
+            latency=self.latency,
         )
 
     def failed(self, failure: FetchError) -> list[Record]:
         """Return the answer for a failed attempt: a known object stays."""
         wait = max(0, min(failure.wait, LONGEST_WAIT))
         event = self.event("failed", failure.reason)
-        return [msgspec.structs.replace(event, retryable=failure.retryable, wait=wait)]
+        return [msgspec.structs.replace(event, retryable=failure.retryable, wait=wait, status=failure.status)]
 
     def refused(self, reason: str) -> list[Record]:
         """Return the answer for a URL that is not fetched by a rule of this program."""

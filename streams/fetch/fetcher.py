@@ -43,8 +43,9 @@ class Fetcher:
         """`clock` returns ms since the epoch; `own`: the data folder. Raises ValueError for a malformed network."""
         settings.networks  # noqa: B018 - parsed here, so that the mistake is seen before anything is fetched
         self._clock = clock
-        self._pace = pace or Pace(settings.pause)
-        self._adapters = Adapters(Tools(settings, blobs, clock, self._pace, asyncio.Semaphore(settings.concurrency), lookup, own))
+        self.pace = pace or Pace(settings.pause)
+        """Request slots of hosts and addresses."""
+        self._adapters = Adapters(Tools(settings, blobs, clock, self.pace, asyncio.Semaphore(settings.concurrency), lookup, own))
         self.store_error: StoreError | None = None
         """Set when the blob store or the spool failed (a full disk): the runner has to stop, whatever the answer was."""
 
@@ -64,7 +65,11 @@ class Fetcher:
 
     def wait(self) -> None:
         """Delay the next request to each address by one full pause: another process may have sent one a moment ago."""
-        self._pace.wait()
+        self.pace.wait()
+
+    def deferred(self, request: FetchRequest, wait: float) -> list[Record]:
+        """Return the records that answer a request which would wait for `wait` seconds."""
+        return Answers(request, self._clock()).deferred(int(wait * 1000))
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
         """Return the records that answer a request. Raises only CancelledError."""

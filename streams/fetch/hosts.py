@@ -45,9 +45,10 @@ def lookup(host: str, port: int) -> Sequence[str]:
 class Hosts:
     """Answers requests to resolve."""
 
-    def __init__(self, web: Web, pace: Pace, settings: FetchSettings, look: Lookup) -> None:
+    def __init__(self, web: Web, pace: Pace, places: asyncio.Semaphore, settings: FetchSettings, look: Lookup) -> None:
         self._web = web
         self._pace = pace
+        self._places = places
         self._settings = settings
         self._lookup = look
         self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
@@ -137,7 +138,7 @@ class Hosts:
 
     async def _read(self, url: str, address: str) -> tuple[bytes, str | None]:
         """Return the relevant part of robots.txt, or the target of a redirect."""
-        async with self._pace.address(address, None), self._web.exchange(url, address, {}) as response:
+        async with self._pace.address(address, None), self._places, self._web.exchange(url, address, {}) as response:
             status = response.status
             if status in REDIRECTS:
                 return b"", response.headers.get("Location", "")

@@ -1,9 +1,11 @@
 """Rate limit: one request at a time for each host and for each address, with a pause in between.
 
 Laws:
-- The pause runs from the end of one request to the start of the next, for the host and for its address.
-- No address gets a request in the first pause after a start: an earlier process may have sent one a moment ago. (`wait`: the same
-  when hosts are taken over from another process.)
+- The pause runs from the end of one request to the start of the next, for the host and for its address. Of the pauses that the two
+  requests ask for, the longer one counts.
+- No host and no address gets a request in its first pause after a start: an earlier process may have sent one a moment ago.
+  (`wait`: the same when hosts are taken over from another process.)
+- An overloaded host gets no request until the time that `hold` has set.
 - A request that would wait longer than its patience is rejected at once (TooLongError), not queued.
 - The slot of a host is entered before that of its address, so that the owner of an address slot waits for no other: no deadlock.
 """
@@ -28,19 +30,27 @@ class TooLongError(Exception):
 
 
 class _Slot:
-    """The slot of a host or an address: the current request, and the time from which the next one may start."""
+    """The slot of a host or an address: the current request, and when the last one ended."""
 
-    __slots__ = ("free_at", "lock", "waiting")
+    __slots__ = ("ended", "held", "lock", "pause", "waiting")
 
-    def __init__(self, free_at: float) -> None:
+    def __init__(self, ended: float) -> None:
         self.lock = asyncio.Lock()
-        self.free_at = free_at
+        self.ended = ended
+        """End of the last request, or the start of this process."""
+        self.pause = 0.0
+        """Pause of the last request."""
+        self.held = 0.0
         self.waiting = 0
+
+    def free_at(self, pause: float) -> float:
+        """Return the time from which a request with a pause may start, unless another one is under way."""
+        return max(self.ended + max(pause, self.pause), self.held)
 
     def estimate(self, now: float, pause: float) -> float:
         """Return the seconds until one more request could start, if requests themselves took no time."""
         ahead = self.waiting + self.lock.locked()
-        return max(0.0, self.free_at - now) + ahead * pause
+        return max(0.0, self.free_at(pause) - now) + ahead * pause
 
 
 class Pace:
@@ -52,47 +62,60 @@ class Pace:
         now: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._pause = pause
-        self._now = now
+        self.pause = pause
+        """Shortest pause, in seconds."""
+        self.now = now
         self._sleep = sleep
-        self._first = now() + pause
+        self._begun = now()
         self._slots: dict[str, _Slot] = {}
 
     def wait(self) -> None:
-        """Delay the next request to each address by one pause, as after a start."""
-        self._first = self._now() + self._pause
-        for key, slot in self._slots.items():
-            if key.startswith("a "):
-                slot.free_at = max(slot.free_at, self._first)
+        """Delay the next request to each host and address by one pause, as after a start."""
+        self._begun = self.now()
+        for slot in self._slots.values():
+            slot.ended = max(slot.ended, self._begun)
+
+    def hold(self, key: str, seconds: float) -> None:
+        """Send no request to a host for so many seconds."""
+        slot = self._slots.get(f"h {key}") or self._new(f"h {key}")
+        slot.held = max(slot.held, self.now() + seconds)
+
+    def host_free_at(self, key: str, pause: float) -> float:
+        """Return the time from which a request to a host may start, by its pause in seconds, unless one is under way."""
+        slot = self._slots.get(f"h {key}")
+        pause = max(pause, self.pause)
+        return slot.free_at(pause) if slot is not None else self._begun + pause
+
+    def address_free_at(self, address: str) -> float:
+        """Return the time from which a request to an address may start, unless one is under way."""
+        slot = self._slots.get(f"a {address}")
+        return slot.free_at(self.pause) if slot is not None else self._begun + self.pause
 
     @asynccontextmanager
     async def host(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:
         """Enter the slot of a host. `pause`: seconds that the host asks for, if more than the setting. Raises TooLongError."""
-        async with self._turn(f"h {key}", max(pause, self._pause), patience, 0.0):
+        async with self._turn(f"h {key}", max(pause, self.pause), patience):
             yield
 
     @asynccontextmanager
     async def address(self, address: str, patience: float | None) -> AsyncIterator[None]:
         """Enter the slot of an address, inside the slot of its host. Raises TooLongError."""
-        async with self._turn(f"a {address}", self._pause, patience, self._first):
+        async with self._turn(f"a {address}", self.pause, patience):
             yield
 
     async def rest(self, pause: float) -> None:
         """Wait one pause inside the slot of a host, but outside that of its address, before one more request to the host."""
-        await self._sleep(max(pause, self._pause))
+        await self._sleep(max(pause, self.pause))
 
     @asynccontextmanager
-    async def _turn(self, key: str, pause: float, patience: float | None, free_at: float) -> AsyncIterator[None]:
-        slot = self._slots.get(key)
-        if slot is None:
-            self._prune()
-            slot = self._slots[key] = _Slot(free_at)
-        estimate = slot.estimate(self._now(), pause)
+    async def _turn(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:
+        slot = self._slots.get(key) or self._new(key)
+        estimate = slot.estimate(self.now(), pause)
         if patience is not None and estimate > patience:
             raise TooLongError(estimate)
         await self._enter(slot, pause, patience)
         try:
-            wait = slot.free_at - self._now()
+            wait = slot.free_at(pause) - self.now()
             if patience is not None and wait > patience:
                 raise TooLongError(wait)
             if wait > 0:
@@ -100,7 +123,7 @@ class Pace:
             try:
                 yield
             finally:
-                slot.free_at = self._now() + pause
+                slot.ended, slot.pause = self.now(), pause
         finally:
             slot.lock.release()
 
@@ -115,10 +138,15 @@ class Pace:
         finally:
             slot.waiting -= 1
 
+    def _new(self, key: str) -> _Slot:
+        self._prune()
+        slot = self._slots[key] = _Slot(self._begun)
+        return slot
+
     def _prune(self) -> None:
         if len(self._slots) < MANY:
             return
-        now = self._now()
+        now = self.now()
         for key, slot in list(self._slots.items()):
-            if slot.free_at <= now and not slot.waiting and not slot.lock.locked():
+            if slot.free_at(0.0) <= now and not slot.waiting and not slot.lock.locked():
                 del self._slots[key]

@@ -5,12 +5,13 @@ A redirect is an event for the frontier, except in a chain that sets cookies wit
 
 from __future__ import annotations
 
+from processors.frontier.politeness import hold_of
 from processors.urls import guard
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.chain import Chain, Redirect
 from streams.fetch.adapters.web import Web
-from streams.fetch.answers import ALLOW, Answers
+from streams.fetch.answers import ALLOW, Answers, FetchError
 from streams.fetch.hosts import Hosts, lookup
 
 
@@ -20,7 +21,7 @@ class Http:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._web = Web(tools.settings, tools.blobs, tools.clock)
-        self._hosts = Hosts(self._web, tools.pace, tools.settings, tools.lookup or lookup)
+        self._hosts = Hosts(self._web, tools.pace, tools.places, tools.settings, tools.lookup or lookup)
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
         """Return the one event that describes a host."""
@@ -33,7 +34,12 @@ class Http:
             return Answers(request, tools.clock()).refused(f"{why}; {ALLOW}")
         async with tools.pace.host(request.host, request.pause / 1000, patience):
             address = request.address or (await self._hosts.addresses(request.host))[0]
-            return await self._exchange(request, address)
+            try:
+                return await self._exchange(request, address)
+            except FetchError as failure:
+                pause = max(request.pause, int(tools.settings.pause * 1_000))
+                tools.pace.hold(request.host, hold_of(failure.status, failure.wait, pause) / 1_000)
+                raise
 
     async def _exchange(self, request: FetchRequest, address: str) -> list[Record]:
         """Send a request, and the further ones of a chain that sets cookies; the slot of the host is held throughout."""

@@ -107,10 +107,11 @@ class Web:
         `url`: that of the request, or another of its chain of redirects; at another one, a final response gives no records.
         `cookie`: the Cookie header, "" for none.
         """
-        answers, final = Answers(request, self._clock()), url == request.url
+        final, began = url == request.url, time.monotonic()
         headers = (_conditions(request.validators) if final else {}) | ({"Cookie": cookie} if cookie else {})
         async with self.exchange(url, address, headers) as response:
             status = response.status
+            answers = Answers(request, self._clock(), int((time.monotonic() - began) * 1_000))
             if status in REDIRECTS:
                 fields = response.headers
                 return redirect(url, status, fields.get("Location", ""), tuple(fields.getall("Set-Cookie", ())))
@@ -203,7 +204,7 @@ class Web:
         status = response.status
         retryable = status in RETRYABLE or status >= 500
         wait = retry_after(response.headers.get("Retry-After", ""), self._clock()) if retryable else 0
-        return FetchError(f"status {status}", retryable=retryable, wait=wait)
+        return FetchError(f"status {status}", retryable=retryable, wait=wait, status=status)
 
 
 def retry_after(value: str, now: int) -> int:

@@ -325,7 +325,8 @@ def test_requests_of_a_chain_are_paced(edge: Any, run: Any, split: Any, wall: Wa
             await world.get("/none")
             slept.clear()
             split(await world.get("/a", pause=4_000))
-        # The first wait is that of the request; the address waits after robots.txt; the host asks for four seconds each time.
-        assert slept == [1.0, 4.0, 1.0, 4.0]
+        # The first wait is that of the request, by its own pause; the address waits after robots.txt; the host asks for four
+        # seconds each time.
+        assert slept == [4.0, 4.0, 1.0, 4.0]
 
     run(scenario())

@@ -24,7 +24,7 @@ class Time:
 
 
 def test_pause_lies_between_end_and_next_start(run: Any) -> None:
-    """The next request of a host starts one pause after the end of the previous one; the longer pause wins."""
+    """A host waits one pause after a start, and from the end of a request to the next; the longer pause of the two wins."""
 
     async def scenario() -> None:
         time = Time()
@@ -33,7 +33,7 @@ def test_pause_lies_between_end_and_next_start(run: Any) -> None:
             async with pace.host("http://a", pause, 10):
                 starts.append(time.now)
                 time.now += 2
-        assert starts == [100, 103, 110, 113]
+        assert starts == [101, 108, 115, 118]
 
     run(scenario())
 
@@ -102,7 +102,7 @@ def test_too_long_wait_is_refused_at_once(run: Any) -> None:
         with pytest.raises(TooLongError) as error:
             async with pace.host("http://a", 0, 3):
                 raise AssertionError
-        assert error.value.wait == 4
+        assert (time.now, error.value.wait) == (104, 4)
         async with pace.host("http://a", 0, 10), pace.host("http://b", 0, 10):
             queued = asyncio.create_task(pace.host("http://a", 0, None).__aenter__())
             await asyncio.sleep(0)
@@ -110,7 +110,7 @@ def test_too_long_wait_is_refused_at_once(run: Any) -> None:
                 async with pace.host("http://a", 0, 7):
                     raise AssertionError
         await queued
-        assert time.now == 108
+        assert time.now == 112
 
     run(scenario())
 
@@ -151,11 +151,31 @@ def test_request_with_a_too_long_pause_is_deferred(edge: Any, run: Any, split: A
         time = Time()
         pages = {"/x": make_answer(body=b"1"), "/robots.txt": make_answer(body=b"")}
         async with edge(pages, pace=Pace(1.0, time, time.sleep), patience=10.0) as world:
-            got, _ = split(await world.get("/x", pause=60_000))
+            got, _ = split(await world.get("/x"))
             assert got is not None
             got, event = split(await world.get("/x", pause=60_000))
             assert (got, event.kind, event.wait) == (None, "deferred", 60_000)
+            world.fetcher.pace.hold(world.server.host, 60)
             assert (await world.resolve()).robots == b""
             assert time.now >= 160
+
+    run(scenario())
+
+
+def test_overloaded_host_is_held(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """After 429 or 503 a host gets no request for the wait of Retry-After, or for twice its pause; the event has the status."""
+
+    async def scenario() -> None:
+        time = Time()
+        busy, slow = make_answer("503 Busy", Retry_After="30"), make_answer("429 Slow down")
+        pages = {"/busy": busy, "/slow": slow, "/odd": make_answer("500 Odd"), "/x": make_answer(body=b"1")}
+        async with edge(pages, pace=Pace(1.0, time, time.sleep), pause=1.0) as world:
+            for path, status, free in (("/busy", 503, 30.0), ("/slow", 429, 2.0), ("/odd", 500, 1.0)):
+                got, event = split(await world.get(path))
+                assert (got, event.kind, event.status, event.latency) == (None, "failed", status, -1)
+                assert world.fetcher.pace.host_free_at(world.server.host, 0.0) - time.now == free
+                time.now += free
+            _, event = split(await world.get("/x"))
+            assert (event.kind, event.status, event.latency >= 0) == ("fetched", 0, True)
 
     run(scenario())

@@ -195,7 +195,8 @@ def test_url_found_long_after_removal_survives_one_failure() -> None:
     rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
     tick = list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
     assert [gone.url for gone in removed(tick)] == [URL]
-    rows.put_host(HOST, rows.host(HOST).but(robots=b"", robots_until=300 * DAY))
+    rows.put_robots(HOST, b"")
+    rows.put_host(HOST, rows.host(HOST).but(robots_until=300 * DAY))
     other = Root(url=f"{HOST}/other", run="2", urls=0)
     links = (Link(url=URL, kind="page"),)
     found = CrawlEvent(kind="discovered", host=HOST, time=200 * DAY, url=other.url, root=other, links=links)
@@ -227,7 +228,8 @@ class Two(Partition):
     def says(self, host: str, body: bytes, wait: int = 0) -> None:
         """Change the robots.txt of a host; `wait`: the time before which no request goes to it (ms)."""
         rows = Table(self.rows)
-        rows.put_host(host, rows.host(host).but(robots=body, robots_until=99 * DAY, next_allowed=wait))
+        rows.put_robots(host, body)
+        rows.put_host(host, rows.host(host).but(robots_until=99 * DAY, next_allowed=wait))
 
 
 def test_removals_by_end_of_root_are_repeated() -> None:
@@ -271,7 +273,7 @@ def test_removal_cut_between_two_rows_is_completed() -> None:
     """If a worker dies between the two rows of a removal, the repeated event removes the URL, once."""
     partition = Partition()
     partition.begins()
-    before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
+    before = {key: value for prefix in (b"u|", b"g|", b"c|", b"a|") for key, value in partition.rows.scan(prefix)}
     ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2", urls=0))
     assert len(removed(partition.give(ends, DELIVERED))) == 1
     for key, value in before.items():

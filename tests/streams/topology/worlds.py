@@ -78,6 +78,15 @@ def check_circles(world: World, simulator: Simulator) -> None:
         assert not pages or told.intersection(failed), pages
 
 
+def check_root_index(simulator: Simulator) -> None:
+    """Check that the index of the URLs of each root gives what a scan of all URLs gives."""
+    for rows in simulator.rows("frontier"):
+        table = Table(rows)
+        urls = list(table.all())
+        for root in {root for _, _, known in urls for root in known.roots}:
+            assert list(table.urls_of_root(root)) == [each for each in urls if root in each[2].roots], root
+
+
 def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
     """Role by URL: the OID of the canonical holder, or for that one its first hundred copies by rank and their number."""
     by_content = defaultdict(list)
@@ -94,6 +103,7 @@ def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
 
 def check(simulator: Simulator, found: Found) -> None:
     """Check that the Gatherer's database and the Broker's archive equal the oracle."""
+    check_root_index(simulator)
     held = {s.url: s for s in summaries(simulator)}
     assert set(held) == set(found)
     assert all(s.attributes["text"] == (found[u][:40].hex(),) for u, s in held.items())
