@@ -14,6 +14,7 @@ from processors.frontier.doubt import DoubtHandlers
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.state import UrlState
+from processors.frontier.visits import visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
 from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
@@ -80,7 +81,7 @@ class OutcomeHandlers(DoubtHandlers):
             yield from self._succeeded_again(event, digest)
         else:
             root = self.known_root(known)
-            known = known.but(
+            known = visited(known, event, self.now).but(
                 state="ok",
                 confirmed=self.now,
                 since=0,
@@ -91,7 +92,7 @@ class OutcomeHandlers(DoubtHandlers):
                 listing=event.listing or known.listing,
                 validators=event.validators or known.validators,
             )
-            due = 0 if is_described_by_listing(known) and known.depth else self.now + root.refresh * 1000
+            due = 0 if is_described_by_listing(known) and known.depth else self.now + self.refresh_of(known, root)
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
             if known.whole:

@@ -13,6 +13,7 @@ import msgspec
 from processors.frontier import robots
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
+from processors.frontier.visits import keep_digest, next_visit
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -48,6 +49,10 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Partitions of the frontier, over which the folders of a root are spread."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
+    price: int = DAY
+    """Time for which a further request must keep a page current; see `change_rate.py`."""
+    refresh_min: int = DAY // 4
+    """Shortest time between two refreshes of a page; the longest is that of its root."""
 
 
 class RequestScheduler:
@@ -105,7 +110,9 @@ class RequestScheduler:
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
-        asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators)
+        asked = keep_digest(known, validators).but(
+            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators
+        )
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,
@@ -176,6 +183,11 @@ class RequestScheduler:
             yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
+
+    def refresh_of(self, known: UrlState, root: Root) -> int:
+        """Return the time in ms from a success to the next request of a URL, by its change rate."""
+        longest = root.refresh * 1000
+        return next_visit(known, self.settings.price, min(self.settings.refresh_min, longest), longest)
 
     def lapsed(self, known: UrlState) -> bool:
         """Return whether a URL is past the time-to-live of its root, since it was confirmed or, if that is later, found missing."""

@@ -106,6 +106,8 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         rules=rules_fingerprint(essence),
         paused=paused,
         partitions=settings.kafka.partitions if settings.kafka.brokers else _partitions(settings),
+        price=settings.roots.price * 1000,
+        refresh_min=settings.roots.refresh_min * 1000,
         **settings.frontier.model_dump(),
     )
 
