@@ -16,6 +16,7 @@ from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
 from processors.frontier.state import UrlState
+from processors.frontier.visits import visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
 from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
@@ -93,7 +94,7 @@ class OutcomeHandlers(SitemapHandlers):
             root = self.known_root(known)
             if known.probed and event.kind == "fetched":
                 self.distrust_marks(event.host, root)
-            known = known.but(
+            known = visited(known, event, self.now).but(
                 state="ok",
                 probed=False,
                 confirmed=self.now,
@@ -105,7 +106,7 @@ class OutcomeHandlers(SitemapHandlers):
                 listing=event.listing or known.listing,
                 validators=event.validators or known.validators,
             )
-            due = 0 if is_described_by_listing(known) and known.depth else self.now + root.refresh * 1000
+            due = 0 if is_described_by_listing(known) and known.depth else self.now + self.refresh_of(known, root)
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
             if known.whole:

@@ -15,6 +15,7 @@ from processors.frontier import robots
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
+from processors.frontier.visits import keep_digest, next_visit
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -63,6 +64,10 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Whether feeds that pages name are read as listings."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
+    price: int = DAY
+    """Time for which a further request must keep a page current; see `change_rate.py`."""
+    refresh_min: int = DAY // 4
+    """Shortest time between two refreshes of a page; the longest is that of its root."""
 
 
 class RequestScheduler:
@@ -126,6 +131,8 @@ class RequestScheduler:
         probed = known.probed and validators is not None
         asked = known.but(
             state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
+        asked = keep_digest(known, validators).but(
+            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators
         )
         self.table.put(host, digest, asked)
         return FetchRequest(
@@ -199,6 +206,11 @@ class RequestScheduler:
             yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
+
+    def refresh_of(self, known: UrlState, root: Root) -> int:
+        """Return the time in ms from a success to the next request of a URL, by its change rate."""
+        longest = root.refresh * 1000
+        return next_visit(known, self.settings.price, min(self.settings.refresh_min, longest), longest)
 
     def lapsed(self, known: UrlState) -> bool:
         """Return whether a URL is past the time-to-live of its root, since it was confirmed or, if that is later, found missing."""

@@ -60,6 +60,14 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Digests of the listings from the network that have it, as in its rows `m|`; of those that roll on (feeds), none."""
     probed: bool = False
     """Whether it is requested although its mark is the same, to verify the marks of its host."""
+    visits: int = 0
+    """Answers that were compared with the one before; with the next two the data of `change_rate.py`."""
+    changes: int = 0
+    """Those of them that had another body."""
+    first: int = 0
+    """Time in ms since the epoch of the answer that the first of them was compared with; 0: none yet."""
+    digest: str = ""
+    """MD5 of the last body while `validators` are dropped for an unconditional request."""
 
     @property
     def lasts(self) -> bool:

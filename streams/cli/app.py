@@ -29,6 +29,7 @@ from streams.cli.commands.serve import serve
 from streams.cli.commands.show import show
 from streams.cli.commands.soif import app as soif
 from streams.cli.commands.summarize import summarize
+from streams.cli.commands.top import top
 from streams.cli.commands.topics import app as topics
 from streams.cli.commands.why import why
 from streams.cli.commands.worker import worker
@@ -97,6 +98,7 @@ for command in (
     serve,
     run,
     worker,
+    top,
     cat,
     why,
     replay,

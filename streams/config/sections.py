@@ -33,7 +33,7 @@ class RootDefaults(Section):
     ttl: int = Field(default=24 * 7 * DAY, gt=0, le=AGE)
     """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
-    """Refresh-rate: time until `harvest run` requests an object again."""
+    """Refresh-rate: time until `harvest run` requests an object again; a page that was seen to change may be requested sooner."""
     sitemaps: Literal["auto", "yes", "no"] = "auto"
     """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
     lastmod: Literal["auto", "trust", "ignore"] = "auto"
@@ -41,6 +41,10 @@ class RootDefaults(Section):
     `auto` while the samples of each run (one page in 20) confirm it."""
     feeds: bool = False
     """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
+    refresh_min: int = Field(default=DAY // 4, gt=0, le=AGE)
+    """Shortest time between two refreshes of a page; at `refresh` or above it, all pages are refreshed at the fixed rate."""
+    price: int = Field(default=DAY, ge=0, le=AGE)
+    """Time for which one request more must keep a page current; a lower price means more requests and more current pages."""
 
 
 class Fetch(Section):

@@ -8,7 +8,8 @@ types, and whether every file is summarized or rejected), `retrieval` (an index 
 `ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
 and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
 against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per
-minute), `tika` (documents, against a tika-server).
+minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
+a tika-server).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -34,6 +35,7 @@ from tests.bench import (
     ranking,
     readers,
     recovery,
+    refresh,
     retrieval,
     sink,
     stage,
@@ -77,6 +79,8 @@ class Size(NamedTuple):
     searched: int
     searched_remotely: int
     """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
+    refreshed: int
+    """Pages whose refreshing is simulated."""
 
 
 FULL = Size(
@@ -95,6 +99,7 @@ FULL = Size(
     unpacked=10_000_000_000,
     searched=100_000,
     searched_remotely=10_000,
+    refreshed=4_000,
 )
 QUICK = Size(
     quick=True,
@@ -112,6 +117,7 @@ QUICK = Size(
     unpacked=100_000_000,
     searched=300,
     searched_remotely=0,
+    refreshed=100,
 )
 
 
@@ -244,6 +250,11 @@ def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from essence([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], work)
 
 
+def measure_refresh(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure requests and current copies of refreshing by change rate against a fixed interval."""
+    yield from refresh.measured(size.refreshed)
+
+
 def measure_tika(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure documents/s of Harvest and of a tika-server, and the similarity of their results."""
     yield from readers.measured(cache, work, size.rounds, quick=size.quick, few=QUICK.heavy)
@@ -265,6 +276,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "serve": measure_serve,
     "unnest": measure_unnest,
     "essence": measure_essence,
+    "refresh": measure_refresh,
     "tika": measure_tika,
 }
 

@@ -60,6 +60,7 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
         "two words, 40 hits: precision",
     }
     assert figures["ranking, made", "tantivy"]["figure"] > 0.9
+    assert figures["refresh, current", "4 years, 1 d"]["figure"] > 1
     searched = {name: one["figure"] for (group, name), one in figures.items() if group == "query, tantivy"}
     assert searched.keys() == {*KINDS, "median of kinds to bare", *(f"{way.name} to the first" for way in ways())}
     assert all(searched.values())

@@ -27,6 +27,11 @@ from streams.fetch import FetchSettings
 from streams.sandbox.values import SandboxLimits
 from streams.topology.flow import TopologySettings
 
+OF_ROOTS = {"sitemaps", "lastmod", "feeds", "price", "refresh_min"}
+"""Fields of FrontierSettings that are configured in `roots`."""
+OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", *OF_ROOTS}
+"""Those that are not configured in `frontier`."""
+
 
 @pytest.fixture
 def toml(tmp_path: Path) -> Path:
@@ -131,7 +136,7 @@ def test_named_settings_file_must_exist(tmp_path: Path) -> None:
         (sections.Fetch, FetchSettings, set()),
         (sections.Select, Selection, set()),
         (sections.Budgets, Budgets, set()),
-        (sections.Frontier, FrontierSettings, {"agent", "rules", "paused", "partitions", "sitemaps", "lastmod", "feeds"}),
+        (sections.Frontier, FrontierSettings, OF_FRONTIER),
         (sections.Sandbox, SandboxLimits, set()),
         (sections.Essence, EssenceSettings, {"gatherer", "added", "own", "packages"}),
     ],
