@@ -8,7 +8,7 @@ types, and whether every file is summarized or rejected), `retrieval` (an index 
 `ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
 and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
 against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per
-minute), `tika` (documents, against a tika-server).
+minute), `tika` (documents, against a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -30,6 +30,7 @@ from tests.bench import (
     corpora,
     gateway,
     judged,
+    pages,
     queries,
     ranking,
     readers,
@@ -77,6 +78,8 @@ class Size(NamedTuple):
     searched: int
     searched_remotely: int
     """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
+    pages: int
+    """Pages of the web sites of `pages`, over all hosts."""
 
 
 FULL = Size(
@@ -95,6 +98,7 @@ FULL = Size(
     unpacked=10_000_000_000,
     searched=100_000,
     searched_remotely=10_000,
+    pages=3_000,
 )
 QUICK = Size(
     quick=True,
@@ -112,6 +116,7 @@ QUICK = Size(
     unpacked=100_000_000,
     searched=300,
     searched_remotely=0,
+    pages=50,
 )
 
 
@@ -249,6 +254,11 @@ def measure_tika(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from readers.measured(cache, work, size.rounds, quick=size.quick, few=QUICK.heavy)
 
 
+def measure_pages(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure pages/s of web sites against other crawlers and a bare loop."""
+    yield from pages.measured(size.pages, size.rounds, cache, work, quick=size.quick)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -266,6 +276,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "unnest": measure_unnest,
     "essence": measure_essence,
     "tika": measure_tika,
+    "pages": measure_pages,
 }
 
 
