@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -129,6 +130,7 @@ class Suspicion(NamedTuple):
     reason: str
 
 
+@lru_cache(256)  # the frontier needs it three times for a new URL
 def suspicion(url: str) -> Suspicion | None:
     """Return why a canonical URL looks like one of endlessly many, None if it does not. `file:` URLs never do."""
     if not scheme_of(url).limited:

@@ -166,9 +166,21 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         if event.root is None or self.table.ended(event.root):
             return  # found by a run of a root that has since been removed
         root = self.root_of(event)
-        for link in self.links_of(event, root):
-            yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
+        links = list(self.links_of(event, root))
+        digests = [url_digest(link.url) for link in links]
+        self.table.prefetch(event.host, digests)
+        for link, digest in zip(links, digests, strict=True):
+            known = self.table.get(event.host, digest)
+            # Most links of a page lead to pages that this run has found already.
+            if known is None or event.trail or not self._is_settled(known, root, event.moves):
+                yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
         yield from self.pump(event.host)
+
+    def _is_settled(self, known: UrlState, root: Root, moves: int) -> bool:
+        """Return whether a further link to a page changes nothing: `found` would neither write its row nor request it."""
+        redelivered = known.state == "asked" and known.origin == self.origin
+        mine = known.run == root.run and root.url in known.roots
+        return mine and known.kind == "page" and known.state != "gone" and moves >= known.moves and not redelivered
 
     def _listed(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
         """Compare a slice of a listing from the network with what it had: see `listed.py`."""

@@ -129,10 +129,8 @@ class RequestScheduler:
         validators = None if whole else known.validators
         # The answer to an unconditional request does not reveal whether the content has changed.
         probed = known.probed and validators is not None
-        asked = known.but(
-            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         asked = keep_digest(known, validators).but(
-            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators
+            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         )
         self.table.put(host, digest, asked)
         return FetchRequest(

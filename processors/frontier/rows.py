@@ -22,7 +22,7 @@ the limits of roots see `budget_rows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import cast
 
@@ -52,7 +52,8 @@ LATEST = 10**13 - 1
 """Latest due time in ms since the epoch; later ones are cut to it, since keys sort by 13 digits."""
 
 _pack = msgspec.msgpack.encode
-_known = msgspec.msgpack.Decoder(UrlState).decode
+# Cached: a page is linked from many others, and requests in flight are looked up at every event of their host.
+_known = lru_cache(8_192)(msgspec.msgpack.Decoder(UrlState).decode)
 _losses = msgspec.msgpack.Decoder(Losses).decode
 
 
@@ -69,6 +70,11 @@ class Table(ClockRows, HostRows):
         """Return the row of a URL, or None."""
         value = self.rows.get(b"u|" + host.encode() + b"\0" + digest)
         return _known(value) if value is not None else None
+
+    def prefetch(self, host: str, digests: Iterable[bytes]) -> None:
+        """Have the rows of several URLs of a host in memory for `get`, where the store can read them in one statement."""
+        if (read := getattr(self.rows, "prefetch", None)) is not None:
+            read([b"u|" + host.encode() + b"\0" + digest for digest in digests])
 
     def put(self, host: str, digest: bytes, known: UrlState) -> None:
         """Write the row of a URL."""
@@ -134,14 +140,15 @@ class Table(ClockRows, HostRows):
     def waiting(self, host: str) -> Iterator[tuple[bytes, UrlState]]:
         """Iterate over the queue of a host, in order; the caller may dequeue meanwhile."""
         prefix = after = _queue(host)
-        while batch := list(self.rows.scan(prefix, after=after, limit=64)):
+        limit = 2  # an answer mostly makes room for one request
+        while batch := list(self.rows.scan(prefix, after=after, limit=limit)):
             for key, _ in batch:
                 known = self.get(host, key[-16:])
                 if known is not None and known.state == "queued":
                     yield key[-16:], known
                 else:
                     self.rows.delete(key)
-            after = batch[-1][0]
+            after, limit = batch[-1][0], 64
 
     def dequeue(self, host: str, digest: bytes, known: UrlState) -> None:
         """Remove a URL from its host's queue."""

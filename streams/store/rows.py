@@ -7,13 +7,14 @@ costs a wait for the interpreter lock.
 
 Laws:
 - The cache contains only committed rows; an aborted transaction drops `pending` and nothing else.
+- `prefetch` only fills the cache; which rows a later `get` returns does not depend on it.
 - Each write records what it replaced in the transaction's journal, so that the writes since a mark can be undone.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ which a record was appended.
 _SELECT, _SCAN, _INSERT, _DELETE = "SELECT value FROM ", "SELECT key, value FROM ", "INSERT INTO ", "DELETE FROM "
 _ANY = "SELECT 1 FROM "
 
+MANY = 250
+"""Rows that one statement reads by their keys."""
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024
 ENTRY_COST = 150
@@ -60,6 +63,7 @@ class TableRows:
         self._connection = connection
         self._execute = connection.cursor().execute
         self._get = _SELECT + table + " WHERE key=?"
+        self._several = _SCAN + table + " WHERE key IN "
         self._from = _SCAN + table + " WHERE key>=? ORDER BY key LIMIT ?"
         self._between = _SCAN + table + " WHERE key>=? AND key<? ORDER BY key LIMIT ?"
         self._upsert = _INSERT + table + "(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value=excluded.value"
@@ -84,6 +88,21 @@ class TableRows:
             if value is MISSING:
                 return self._fetch(key)
         return value  # type: ignore[return-value]
+
+    def prefetch(self, keys: Collection[bytes]) -> None:
+        """Read the rows of these keys in as few statements as possible, so that `get` has them in memory. For hundreds of keys."""
+        wanted = [key for key in keys if self._is_unread(key)]
+        for start in range(0, len(wanted) if len(wanted) > 1 else 0, MANY):
+            some = wanted[start : start + MANY]
+            found = dict(self._ask(f"{self._several}({','.join('?' * len(some))})", tuple(some)))
+            for key in some:
+                self._remember(key, found.get(key))
+
+    def _is_unread(self, key: bytes) -> bool:
+        """Return whether `get` would have to query the table."""
+        if key in self._pending or key in self._young or key in self._old:
+            return False
+        return self._seen is None or self._seen.may_hold(key)
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set the value of a key, once the transaction commits."""

@@ -9,7 +9,7 @@ types, and whether every file is summarized or rejected), `retrieval` (an index 
 and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
 against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per
 minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
-a tika-server).
+a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -31,6 +31,7 @@ from tests.bench import (
     corpora,
     gateway,
     judged,
+    pages,
     queries,
     ranking,
     readers,
@@ -81,6 +82,8 @@ class Size(NamedTuple):
     """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
     refreshed: int
     """Pages whose refreshing is simulated."""
+    pages: int
+    """Pages of the web sites of `pages`, over all hosts."""
 
 
 FULL = Size(
@@ -100,6 +103,7 @@ FULL = Size(
     searched=100_000,
     searched_remotely=10_000,
     refreshed=4_000,
+    pages=3_000,
 )
 QUICK = Size(
     quick=True,
@@ -118,6 +122,7 @@ QUICK = Size(
     searched=300,
     searched_remotely=0,
     refreshed=100,
+    pages=50,
 )
 
 
@@ -260,6 +265,11 @@ def measure_tika(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from readers.measured(cache, work, size.rounds, quick=size.quick, few=QUICK.heavy)
 
 
+def measure_pages(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure pages/s of web sites against other crawlers and a bare loop."""
+    yield from pages.measured(size.pages, size.rounds, cache, work, quick=size.quick)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -278,6 +288,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "essence": measure_essence,
     "refresh": measure_refresh,
     "tika": measure_tika,
+    "pages": measure_pages,
 }
 
 

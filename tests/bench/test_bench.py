@@ -50,7 +50,7 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
     figures = quick(root, tmp_path, EMBEDDED)
     assert {group for group, _ in figures} >= {
         *("objects", "log", "index", "outcomes", "second run", "sizes", "search", "recognition", "essence"),
-        *("unnest", "10 GB", "ratio", "steps", "speed"),
+        *("unnest", "10 GB", "ratio", "steps", "speed", "pages, 1 host", "pages, 50 hosts"),
     }
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
     assert figures["recognition", "right, average of types"]["figure"] == 100
@@ -65,6 +65,7 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
     assert searched.keys() == {*KINDS, "median of kinds to bare", *(f"{way.name} to the first" for way in ways())}
     assert all(searched.values())
     assert figures["query, index", "bytes to words alone"]["figure"] > 1
+    assert figures["pages, 50 hosts", "harvest gather"]["figure"] > 0
     assert figures["essence", "no summary, no rejection"]["figure"] == 0
     assert sum(found["figure"] for (group, name), found in figures.items() if group == "steps" and name in PAPER_STEPS) > 99.9
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}

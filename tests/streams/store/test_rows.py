@@ -51,6 +51,12 @@ class RowsMachine(RuleBasedStateMachine):
         self.model[key] = value
 
     @precondition(lambda self: self.tx is not None)
+    @rule(keys=st.lists(KEYS, max_size=8))
+    def prefetch(self, keys: list[bytes]) -> None:
+        assert self.tx is not None
+        self.tx.rows("stage", 0).prefetch(keys)
+
+    @precondition(lambda self: self.tx is not None)
     @rule(prefix=st.binary(max_size=2), count=st.integers(1, 3 * CHUNK_MIN))
     def put_many(self, prefix: bytes, count: int) -> None:
         for i in range(count):
@@ -248,3 +254,23 @@ def test_partitions_share_a_cache(opened: Callable[..., Store]) -> None:
     store = opened(runner=True, rows_cache=100_000)
     with store.transaction() as tx:
         assert 90_000 < sum(2 * tx.rows("a", partition)._half for partition in range(4)) <= 100_000
+
+
+def test_prefetched_rows_are_read_in_one_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of twenty keys are read in one statement, absent ones included; no later get of them reads the table."""
+    with Store(tmp_path, {"t": 1}, runner=True) as store, store.transaction() as tx:
+        for number in range(0, 20, 2):
+            tx.rows("stage", 0).put(b"k%d" % number, b"v%d" % number)
+    with Store(tmp_path, {"t": 1}, runner=True) as store, store.transaction() as tx:
+        rows, keys = tx.rows("stage", 0), [b"k%d" % number for number in range(20)]
+        statements: list[str] = []
+        ask = rows._ask
+
+        def counted(query: str, bounds: tuple[bytes | int | None, ...]) -> list[Any]:
+            statements.append(query)
+            return ask(query, bounds)
+
+        monkeypatch.setattr(rows, "_ask", counted)
+        rows.prefetch(keys)
+        assert [rows.get(key) for key in keys] == [None if n % 2 else b"v%d" % n for n in range(20)]
+        assert len(statements) == 1

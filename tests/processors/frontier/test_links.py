@@ -1,0 +1,57 @@
+"""Links of pages to URLs that are known already."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.frontier.rows import Table
+from processors.frontier.stage import Decision, FrontierSettings
+from processors.frontier.state import UrlState
+from processors.identity import url_digest
+from schemas.ports import Origin
+from schemas.records import Link, Root
+from streams.simulator import MemoryRows
+
+HOST = "http://a.example"
+ROOT = Root(url=f"{HOST}/", run="2", urls=5, depth=3)
+URL = f"{HOST}/page"
+KNOWN = st.builds(
+    UrlState,
+    url=st.just(URL),
+    kind=st.sampled_from(["page", "file", "folder"]),
+    depth=st.integers(0, 4),
+    roots=st.sampled_from([(ROOT.url,), (f"{HOST}/other",), (f"{HOST}/other", ROOT.url)]),
+    state=st.sampled_from(["queued", "asked", "waiting", "ok", "failed", "refused", "gone"]),
+    run=st.sampled_from(["1", "2"]),
+    version=st.integers(1, 9),
+    origin=st.integers(6, 8),
+    moves=st.integers(0, 2),
+    moved=st.booleans(),
+    whole=st.booleans(),
+    missing=st.integers(0, 1),
+    held=st.booleans(),
+)
+
+
+@given(known=KNOWN, moves=st.integers(0, 2))
+def test_settled_link_changes_nothing(known: UrlState, moves: int) -> None:
+    """A link that is skipped as settled would have changed no row of its URL and caused no request."""
+    rows = MemoryRows()
+    table = Table(rows)
+    table.put(HOST, url_digest(URL), known)
+    decision = Decision(table, 10, Origin("crawl", 0, 7, 5), FrontierSettings())
+    before = dict(rows.scan(b""))
+    settled = decision._is_settled(known, ROOT, moves)
+    made = list(decision.found(HOST, Link(url=URL, kind="page"), 2, ROOT, f"{HOST}/from", moves=moves))
+    if settled:
+        assert (made, dict(rows.scan(b""))) == ([], before)
+
+
+def test_link_to_page_in_flight_is_settled() -> None:
+    """A link to a page that this run has requested is settled; one of an earlier run, or of this same event, is not."""
+    decision = Decision(Table(MemoryRows()), 10, Origin("crawl", 0, 7, 5), FrontierSettings())
+    known = UrlState(url=URL, kind="page", depth=1, roots=(ROOT.url,), state="asked", run="2", version=1, origin=6)
+    assert decision._is_settled(known, ROOT, 0)
+    assert not decision._is_settled(known.but(run="1"), ROOT, 0)
+    assert not decision._is_settled(known.but(origin=7), ROOT, 0)
