@@ -17,10 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from ada_url import join_url, normalize_url
 
+from processors.ftp_urls import canonical_ftp
 from processors.identity import file_url
 from processors.schemes import may_name, scheme_of
 
@@ -117,39 +118,9 @@ def _file(href: str) -> str | None:
     return result if len(result) <= MAX_PATH else None
 
 
-_FTP_SAFE = "!$&'()*+,=:@~"
-_FTP_TYPE = re.compile(r";type=[aid]$", re.IGNORECASE)
-
-
 def _ftp(href: str) -> str | None:
-    """Return the canonical form of an FTP URL (RFC 1738, 3.2): a path of names, below the root directory where it begins with %2F.
-
-    `;type=` is dropped; with `;type=d` it is that of a directory, which ends with a slash. FTP has no query: ? is part of a name.
-    """
-    scheme, _, rest = href.partition("://")
-    authority, _, path = rest.partition("/")
-    authority = authority.rpartition("@")[2]
-    host, colon, port = authority.partition(":")
-    if host.endswith("."):
-        host = host.rstrip(".")
-        return canonical(f"{scheme}://{host}{colon}{port}/{path}") if host else None
-    kind = _FTP_TYPE.search(path)
-    path = path[: kind.start()] if kind else path
-    folder = path.endswith("/") or not path or (kind is not None and kind[0][-1] in "dD")
-    first, *others = [segment for segment in path.split("/") if segment] or [""]
-    top = ""
-    while first[:3].upper() == "%2F":
-        top, first = "%2F/", first[3:]
-    names = [ftp_name(unquote_to_bytes(segment)) for segment in (first, *others) if segment]
-    result = f"{scheme}://{authority}/{top}{'/'.join(names)}{'/' if folder and names else ''}"
-    return result if all(names) and len(authority) <= MAX_HOST + 6 and len(result) <= MAX_PATH else None
-
-
-def ftp_name(name: bytes) -> str:
-    """Return the name of a file or directory as it stands in a canonical FTP URL, "" if it is one that no file has."""
-    if name in (b"", b".", b"..") or any(byte in name for byte in b"/\0\r\n"):
-        return ""
-    return quote(name, safe=_FTP_SAFE)
+    result = canonical_ftp(href)
+    return result if result and len(result) <= MAX_PATH else None
 
 
 _CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": _web, "file": _file, "ftp": _ftp}

@@ -22,7 +22,8 @@ from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, Literal, NamedTuple
 
 from processors.essence.listings.listing_format import ListedChild, ParsedListing
-from processors.urls import MAX_PATH, ftp_name
+from processors.ftp_urls import ftp_name
+from processors.urls import MAX_PATH
 
 MEDIA = "text/x-harvest-ftp-listing"
 MAX_CHILDREN = 1_000_000
