@@ -34,7 +34,7 @@ SCHEMES: Mapping[str, Scheme] = {
     for scheme in (
         Scheme("http", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("https", "network", paced=True, limited=True, listings=False, described=False),
-        Scheme("ftp", "network", paced=True, limited=True, listings=False, described=False),
+        Scheme("ftp", "network", paced=True, limited=True, listings=True, described=False),
         Scheme("file", "machine", paced=False, limited=False, listings=True, described=True),
     )
 }
@@ -62,3 +62,8 @@ def may_name(base: str, url: str) -> bool:
 def may_link(source: str, target: str) -> bool:
     """Return whether the frontier may go from an object of one URL to another one: both are in the same realm."""
     return scheme_of(source).realm == scheme_of(target).realm
+
+
+def is_web(url: str) -> bool:
+    """Return whether a URL, or a frontier key, is of HTTP, whose listings are never complete."""
+    return scheme_of(url).name in ("http", "https")

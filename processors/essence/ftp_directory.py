@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
+from msgspec.structs import replace
+
 from processors.essence import listing
 from processors.essence.listings import ftp
 from processors.essence.listings.listing_format import ListedChild
@@ -23,13 +25,9 @@ def children(obj: FetchedObject, body: BinaryIO, settings: Selection) -> tuple[l
     """Return the events of a listing, and why it was not read to its end, if so. Raises ValueError if it is none."""
     found = ftp.parse(body, obj.url)
     rules = _rules(found.children, settings)
-    selected = [_link(child) for child in found.children if child.url not in rules]
-    return [*listing.references(obj, selected), *_refused(obj, rules)], found.reason
-
-
-def _link(child: ListedChild) -> Link:
-    """Return the link to a child. The mark of a child (`child.mark`), and that it is a listing, would be stated here."""
-    return Link(url=child.url, kind="page", text=child.text)
+    # A child that is not selected is not a child: one that was selected before is removed, as in a local folder.
+    selected = replace(found, children=tuple(child for child in found.children if child.url not in rules))
+    return [*listing.listed(obj, selected), *_refused(obj, rules)], found.reason
 
 
 def _rules(found: tuple[ListedChild, ...], settings: Selection) -> Mapping[str, str]:

@@ -20,7 +20,12 @@ def test_directory_gives_its_children_and_no_summary(run: Run) -> None:
     crawl = [event for event in events if isinstance(event, CrawlEvent)]
     assert len(crawl) == len(events)
     assert all((e.host, e.url, e.depth, e.root) == ("ftp://example.org", URL, 2, ROOT) for e in crawl)
-    assert {link.url for e in crawl if e.kind == "discovered" for link in e.links} == {f"{URL}a%20b", f"{URL}sub/"}
+    (found,) = [event for event in crawl if event.kind == "discovered"]
+    assert {link.url: (link.kind, link.mark) for link in found.links} == {
+        f"{URL}a%20b": ("page", "1 20240102030405"),
+        f"{URL}sub/": ("listing", ""),
+    }
+    assert (found.coverage, found.span and found.span.is_whole) == ("complete", True)
     assert {e.reason: [link.url for link in e.links] for e in crawl if e.kind == "refused"} == {
         "version-control": [f"{URL}.git/"],
         "editor-backup": [f"{URL}x~"],
@@ -34,7 +39,7 @@ def test_listing_that_is_not_whole_is_rejected_and_partial(run: Run) -> None:
     assert isinstance(end, Partial)
     assert (letter.url, letter.path, letter.reason) == (URL, "", end.reason)
     assert "a line that is no entry" in end.reason
-    assert any(isinstance(event, CrawlEvent) and event.kind == "discovered" and event.span is None for event in events)
+    assert [event.coverage for event in events if isinstance(event, CrawlEvent) and event.kind == "discovered"] == ["rolling"]
 
 
 def test_our_media_type_from_a_web_server_is_an_ordinary_document(run: Run) -> None:
@@ -42,6 +47,14 @@ def test_our_media_type_from_a_web_server_is_an_ordinary_document(run: Run) -> N
     records = run(BODY, "http://example.org/pub/", content_type=MEDIA, root=Root(url="http://example.org/", run="r1"))
     assert [record.url for record in records if isinstance(record, Summary)] == ["http://example.org/pub/"]
     assert not [record for record in records if isinstance(record, CrawlEvent)]
+
+
+def test_directory_that_is_gone_has_no_children(run: Run) -> None:
+    """A directory that is gone says that all its children are."""
+    event, end = run(b"", URL, outcome="gone", as_listing=True, md5="", sha256="", root=ROOT)
+    assert isinstance(event, CrawlEvent)
+    assert isinstance(end, Complete)
+    assert (event.host, event.url, event.links, event.coverage) == ("ftp://example.org", URL, (), "complete")
 
 
 def test_listing_below_a_file_url_is_rejected(run: Run) -> None:
