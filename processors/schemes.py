@@ -34,6 +34,7 @@ SCHEMES: Mapping[str, Scheme] = {
     for scheme in (
         Scheme("http", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("https", "network", paced=True, limited=True, listings=False, described=False),
+        Scheme("ftp", "network", paced=True, limited=True, listings=True, described=False),
         Scheme("file", "machine", paced=False, limited=False, listings=True, described=True),
     )
 }

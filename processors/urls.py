@@ -22,6 +22,7 @@ from urllib.parse import unquote_to_bytes
 
 from ada_url import join_url, normalize_url
 
+from processors.ftp_urls import canonical_ftp
 from processors.identity import file_url
 from processors.schemes import may_name, scheme_of
 
@@ -30,7 +31,7 @@ Network = IPv4Network | IPv6Network
 MAX_URL = 2_000
 """Maximum length of a canonical http(s) URL in characters (sitemaps.org: below 2,048)."""
 MAX_PATH = 3 * 4_096 + 8
-"""Maximum length of a canonical `file:` URL: PATH_MAX with each byte escaped, so that no file is lost for its long name."""
+"""Maximum length of a canonical `file:` or `ftp:` URL: PATH_MAX with each byte escaped: no file is lost for its long name."""
 MAX_GIVEN = 16_384
 """Maximum length of parsed input in characters: a page may have megabytes between two quotes."""
 MAX_HOST = 253
@@ -58,7 +59,7 @@ _PLAIN = re.compile(
 
 
 def canonical(url: str, base: str = "") -> str | None:
-    """Return the canonical form of an http, https or `file:` URL, relative to `base` if given; None if malformed or other.
+    """Return the canonical form of an http, https, `ftp:` or `file:` URL, relative to `base` if given; None if malformed or other.
 
     Fragment, credentials, default port, an empty query and the dots that end a host name are dropped. A web page cannot name
     files of this machine: a `file:` URL with a base that is not one yields None.
@@ -118,7 +119,12 @@ def _file(href: str) -> str | None:
     return result if len(result) <= MAX_PATH else None
 
 
-_CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": _web, "file": _file}
+def _ftp(href: str) -> str | None:
+    result = canonical_ftp(href)
+    return result if result and len(result) <= MAX_PATH else None
+
+
+_CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": _web, "file": _file, "ftp": _ftp}
 """What makes the URLs of a scheme canonical."""
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
-from processors.essence import listing, selection
+from processors.essence import ftp_directory, listing, selection
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
@@ -113,6 +113,8 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
     digest = Digest(obj.size, obj.md5, obj.sha256) if obj.md5 and obj.sha256 else digest_of(body)
     if media == FOLDER:
         yield from _folder(walk, body)
+    elif ftp_directory.is_directory(obj, media):
+        yield from _directory(walk, body)
     elif "" in walk.skip:
         yield from walk.skipped(thing, digest)
     elif media == SYMLINK:
@@ -190,6 +192,18 @@ def _folder(walk: Walk, body: BinaryIO) -> Iterator[Output]:
         yield walk.rejected("", walk.damage)
         return
     yield from events
+
+
+def _directory(walk: Walk, body: BinaryIO) -> Iterator[Output]:
+    """Yield the events of an FTP directory's listing. One that was not read to its end is rejected too, and removes nothing."""
+    try:
+        events, walk.damage = ftp_directory.children(walk.obj, body, walk.settings.select)
+    except Exception as error:  # noqa: BLE001 - a listing of millions may raise MemoryError
+        events, walk.damage = [], str(error) if isinstance(error, ValueError) else type(error).__name__
+    yield from events
+    if walk.damage:
+        walk.damage = bounded(walk.damage, MAX_REASON)
+        yield walk.rejected("", walk.damage)
 
 
 def _thing(obj: FetchedObject) -> Thing:

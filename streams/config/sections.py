@@ -78,6 +78,8 @@ class Fetch(Section):
     """Local networks (CIDR) to which connections are allowed."""
     concurrency: int = Field(default=200, gt=0, le=100_000)
     """Maximum number of simultaneous exchanges."""
+    ftp_idle: float = Field(default=60.0, ge=0, le=YEAR)
+    """Time for which the control connection to an FTP server is kept after an exchange."""
     spool: str = ""
     """Folder for bodies on their way to the blob store; empty: the system's temporary folder."""
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.identity import file_path, file_url
-from processors.urls import MAX_URL, canonical, suspicion
+from processors.urls import MAX_PATH, MAX_URL, canonical, suspicion
 
 WEB = [
     ("http://example.org", "http://example.org/"),
@@ -65,7 +65,13 @@ NONE = [
     "javascript:alert(1)",
     "data:text/html,x",
     "mailto:a@example.org",
-    "ftp://example.org/",
+    "ftp://",
+    "ftp://example.org/a%2Fb",
+    "ftp://example.org/a%0D%0ADELE%20b",
+    "ftp://example.org/a%00b",
+    "ftp://example.org/..;type=i",
+    "ftp://example.org/%2F../x",
+    "ftp://example.org/" + "x" * MAX_PATH,
     "gopher://example.org/",
     "ws://example.org/",
     "about:blank",
@@ -86,6 +92,23 @@ FILES = [
     ("file:///", "file:///"),
 ]
 
+FTP = [
+    ("ftp://example.org", "ftp://example.org/"),
+    ("FTP://Example.ORG:21/pub", "ftp://example.org/pub"),
+    ("ftp://example.org:2121/pub/", "ftp://example.org:2121/pub/"),
+    ("ftp://user:secret@example.org./pub//a;type=i", "ftp://example.org/pub/a"),
+    ("ftp://example.org/pub;TYPE=D", "ftp://example.org/pub/"),
+    ("ftp://example.org/a;type=x", "ftp://example.org/a%3Btype=x"),
+    ("ftp://example.org/a%3Btype=i", "ftp://example.org/a%3Btype=i"),
+    ("ftp://example.org/%2Fetc/motd", "ftp://example.org/%2F/etc/motd"),
+    ("ftp://example.org/%2f/etc/motd", "ftp://example.org/%2F/etc/motd"),
+    ("ftp://example.org/%2F%2F", "ftp://example.org/%2F/"),
+    ("ftp://example.org/a?b#c", "ftp://example.org/a%3Fb"),
+    ("ftp://example.org/a/../b/%2e%2E/c", "ftp://example.org/c"),
+    ("ftp://example.org/%7ea/%c3%a4 %ff", "ftp://example.org/~a/%C3%A4%20%FF"),
+    ("ftp://127.1/", "ftp://127.0.0.1/"),
+]
+
 RELATIVE = [
     ("x.html", "http://a.example/b/c.html", "http://a.example/b/x.html"),
     ("../../x", "http://a.example/b/c/d", "http://a.example/x"),
@@ -96,13 +119,16 @@ RELATIVE = [
     ("x.html#y", "file:///a/b/c.html", "file:///a/b/x.html"),
     ("http://a.example/", "file:///a/b", "http://a.example/"),
     ("file:///etc/passwd", "http://a.example/", None),
+    ("file:///etc/passwd", "ftp://a.example/", None),
+    ("ftp://b.example/x", "http://a.example/", "ftp://b.example/x"),
+    ("../x", "ftp://a.example/%2F/b/c/d", "ftp://a.example/%2F/b/x"),
     ("x", "mailto:a@b", None),
     ("x", "nonsense", None),
     ("", "http://a.example/b#c", "http://a.example/b"),
 ]
 
 
-@pytest.mark.parametrize(("url", "expected"), WEB + FILES)
+@pytest.mark.parametrize(("url", "expected"), WEB + FILES + FTP)
 def test_canonical_form(url: str, expected: str) -> None:
     """Each spelling of a URL has one canonical form."""
     assert canonical(url) == expected
@@ -126,7 +152,7 @@ HOSTILE = st.text(
 )
 
 
-@given(scheme=st.sampled_from(["http://", "https://", "http:", "file://", "file:///", ""]), rest=HOSTILE)
+@given(scheme=st.sampled_from(["http://", "https://", "http:", "file://", "file:///", "ftp://", ""]), rest=HOSTILE)
 @example(scheme="http://", rest="a/?%%34%31")
 @example(scheme="http://", rest="1.2.3.4..")
 @example(scheme="file:///", rest="C|/../x")
@@ -136,7 +162,7 @@ def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
     if once is not None:
         assert canonical(once) == once
         assert once.isascii()
-        assert once.startswith(("http://", "https://", "file:///"))
+        assert once.startswith(("http://", "https://", "file:///", "ftp://"))
         assert "#" not in once
         assert "@" not in once.split("/")[2]
 

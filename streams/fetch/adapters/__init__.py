@@ -64,6 +64,7 @@ class BulkAdapter(Protocol):
 
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
+    "ftp": "streams.fetch.adapters.ftp:Ftp",
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
 }

@@ -148,7 +148,7 @@ def test_redirected_root_is_no_failure(harvest: Any, site: Site) -> None:
     ("root", "reason"),
     [
         ("missing", "No such file or directory"),
-        ("ftp://a/", "ftp: is not a scheme"),
+        ("wais://a/", "wais: is not a scheme"),
         ("http://[::", "not a URL"),
         ("pipe", "neither"),
     ],

@@ -186,7 +186,7 @@ def test_root_limited_to_its_host_moves_with_its_redirect(
     run(scenario())
 
 
-@pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "ftp://a/b", ""])
+@pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "wais://a/b", ""])
 def test_redirect_to_unsupported_target_fails(location: str, edge: Any, run: Any, split: Any, make_answer: Any) -> None:
     """A redirect to itself, to a local file or to an unsupported URL is a permanent failure."""
 
