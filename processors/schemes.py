@@ -27,6 +27,8 @@ class Scheme(NamedTuple):
     """A URL that ends with a slash is a listing: its children are what there is, and what is missing in it is gone."""
     described: bool
     """Owner, group and mode of an object come with it as header fields."""
+    typed: bool = False
+    """The first character of a path is the type of the item (RFC 4266), not part of its name."""
 
 
 SCHEMES: Mapping[str, Scheme] = {
@@ -34,6 +36,8 @@ SCHEMES: Mapping[str, Scheme] = {
     for scheme in (
         Scheme("http", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("https", "network", paced=True, limited=True, listings=False, described=False),
+        Scheme("gopher", "network", paced=True, limited=True, listings=False, described=False, typed=True),
+        Scheme("news", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("file", "machine", paced=False, limited=False, listings=True, described=True),
     )
 }

@@ -23,9 +23,10 @@ from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.streams import Digest
+from processors.essence.listings import gopher
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
-from processors.identity import frontier_key
+from processors.identity import frontier_key, last_segment
 from processors.schemes import is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.records import (
@@ -119,8 +120,29 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
         yield from walk.thing(thing, DigestedBody(body, digest))
         if walk.rule:
             yield from _refused(obj, walk.rule)
+        elif media == gopher.MEDIA and obj.root is not None:
+            yield from _menu(walk, body)
         elif walk.followed:
             yield from listing.references(obj, [*_refreshes(obj), *walk.links])
+
+
+def _menu(walk: Walk, body: BinaryIO) -> Iterator[Output]:
+    """Yield the events about the items of a Gopher menu; one that was not read to its end makes the object Partial."""
+    obj = walk.obj
+    body.seek(0)
+    try:
+        found = gopher.parse(body, obj.url)
+    except ValueError as error:
+        walk.damage = walk.damage or bounded(str(error), MAX_REASON)
+        return
+    walk.damage = walk.damage or bounded(found.reason, MAX_REASON)
+    yield from listing.references(obj, [Link(url=child.url, kind="page", text=child.text) for child in found.children])
+    body.seek(0)
+    rules: dict[tuple[str, str], list[Link]] = {}
+    for url, rule in gopher.refused(body):
+        rules.setdefault((frontier_key(url), rule), []).append(Link(url=url))
+    for (host, rule), links in rules.items():
+        yield from listing.refused(obj, host, links, rule)
 
 
 def _refreshes(obj: FetchedObject) -> Iterator[Link]:
@@ -155,9 +177,7 @@ def _folder(walk: Walk, body: BinaryIO) -> Iterator[Output]:
 
 def _thing(obj: FetchedObject) -> Thing:
     """Return the metadata of the object itself, as its source states them."""
-    last = obj.url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
-    # In a URL without a path the last part is the host, not a name.
-    name = unquote_to_bytes(last) if "/" in obj.url.partition("://")[2].rstrip("/") else b""
+    name = unquote_to_bytes(last_segment(obj.url))
     # Only some schemes define these headers; an HTTP server may send fields of the same names.
     described = obj.headers if scheme_of(obj.url).described else {}
     return Thing(

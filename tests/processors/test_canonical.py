@@ -66,7 +66,7 @@ NONE = [
     "data:text/html,x",
     "mailto:a@example.org",
     "ftp://example.org/",
-    "gopher://example.org/",
+    "gopher:example.org",
     "ws://example.org/",
     "about:blank",
     "file://server/share/x",

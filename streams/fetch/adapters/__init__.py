@@ -64,6 +64,7 @@ class BulkAdapter(Protocol):
 
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
+    "gopher": "streams.fetch.adapters.gopher:Gopher",
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
 }

@@ -1,0 +1,84 @@
+"""Addresses of hosts for protocols without robots.txt: looked up once, all checked, one pinned.
+
+Laws:
+- A host with any refused address is refused: the resolver must not decide which address is connected to.
+- The pinned address is one that accepted a connection, if any did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+from processors.urls import guard
+from schemas.records import FetchRequest, Record
+from streams.fetch.adapters import Tools
+from streams.fetch.adapters.connection import Connection
+from streams.fetch.answers import ALLOW, Answers, FetchError
+from streams.fetch.hosts import MAX_TRIED, lookup
+
+THREADS = 4
+
+
+class Addresses:
+    """Answers requests to resolve a host. `port`: the default port of the scheme."""
+
+    def __init__(self, tools: Tools, port: int) -> None:
+        self._tools = tools
+        self._port = port
+        self._lookup = tools.lookup or lookup
+        self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
+
+    def close(self) -> None:
+        """Shut down the threads without waiting; one that waits for a name server ends with the time-out of its lookup."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def port(self, host: str) -> int:
+        """Return the port of a frontier key."""
+        return urlsplit(host).port or self._port
+
+    async def resolve(self, request: FetchRequest) -> list[Record]:
+        """Return the one event that describes a host: an address, and an empty robots.txt, which allows all."""
+        tools, answers = self._tools, Answers(request, self._tools.clock())
+        async with tools.pace.host(request.host, request.pause / 1000, None):
+            address = ""
+            try:
+                addresses = await self.of(request.host)
+                address = addresses[0]
+                address = await self._reachable(request.host, addresses[:MAX_TRIED])
+            except FetchError as failure:
+                return answers.resolved(address, None, failure)
+        return answers.resolved(address, b"")
+
+    async def _reachable(self, host: str, addresses: Sequence[str]) -> str:
+        """Return the first address that accepts a connection. One of a single address is not tested: its first request will."""
+        for address in addresses[:-1]:
+            try:
+                async with self._tools.pace.address(address, None), Connection(self._tools.settings, address, self.port(host)):
+                    return address
+            except FetchError as failure:
+                if not failure.unreachable:
+                    raise
+        return addresses[-1]
+
+    async def of(self, host: str) -> Sequence[str]:
+        """Return the addresses of a frontier key, all of them allowed to be connected to. Raises FetchError."""
+        settings, name = self._tools.settings, urlsplit(host).hostname or ""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(settings.dns_timeout):
+                found = await loop.run_in_executor(self._threads, self._lookup, name, self.port(host))
+        except TimeoutError as error:
+            raise FetchError(f"cannot resolve {name}: no answer in time", retryable=True) from error
+        except (OSError, UnicodeError) as error:
+            unknown = isinstance(error, UnicodeError) or error.errno == socket.EAI_NONAME
+            raise FetchError(f"cannot resolve {name}: {getattr(error, 'strerror', '') or error}", retryable=not unknown) from error
+        if not found:
+            raise FetchError(f"cannot resolve {name}: no address", retryable=True)
+        for address in found:
+            if why := guard(address, settings.networks):
+                raise FetchError(f"{name} is not to be dialled: {why}; {ALLOW}", retryable=False)
+        return found
