@@ -67,6 +67,7 @@ ADAPTERS: Mapping[str, str] = {
     "gopher": "streams.fetch.adapters.gopher:Gopher",
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
+    "news": "streams.fetch.adapters.nntp:Nntp",
 }
 """The adapter of each scheme, as module and class; a module is imported at the first URL of its schemes."""
 

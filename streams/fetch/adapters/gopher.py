@@ -15,13 +15,12 @@ from contextlib import AsyncExitStack
 
 from processors.essence.listings.gopher import FILES, MEDIA, REFUSED, failure
 from processors.gopher_urls import MENU, PORT, GopherItem, gopher_item
-from processors.urls import guard
 from schemas.records import DOUBT, FetchRequest, Record, Validators
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.connection import Connection
 from streams.fetch.adapters.text_lines import GopherText
 from streams.fetch.addresses import Addresses
-from streams.fetch.answers import ALLOW, Answers, FetchError
+from streams.fetch.answers import Answers, FetchError
 from streams.fetch.body import SPOOLS, Body
 
 TEXTS = frozenset("046")
@@ -47,17 +46,13 @@ class Gopher:
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
         """Return the records that answer a request, after waiting for its slots. Raises FetchError, StoreError, TooLongError."""
-        tools, item = self._tools, gopher_item(request.url)
-        answers = Answers(request, tools.clock())
+        item, answers = gopher_item(request.url), Answers(request, self._tools.clock())
         if item.type != MENU and item.type not in FILES:
             return answers.refused(REFUSED.get(item.type, "gopher: an item of an unknown type"))
-        if request.address and (why := guard(request.address, tools.settings.networks)):
-            return answers.refused(f"{why}; {ALLOW}")
-        patience = tools.settings.patience
-        async with tools.pace.host(request.host, request.pause / 1000, patience):
-            address = request.address or (await self._addresses.of(request.host))[0]
-            async with tools.pace.address(address, patience), tools.places:
-                return await self._exchange(answers, address, item)
+        if why := self._addresses.refusal(request):
+            return answers.refused(why)
+        async with self._addresses.slots(request) as address:
+            return await self._exchange(answers, address, item)
 
     async def _exchange(self, answers: Answers, address: str, item: GopherItem) -> list[Record]:
         tools = self._tools

@@ -55,7 +55,7 @@ def golden(summary: Callable[..., Found]) -> Callable[..., dict[str, Any]]:
         found = summary(name.encode(), body, f"http://example.org/samples/{name}", stated)
         text = {k: [v if isinstance(v, str) else v.decode("latin-1") for v in vs] for k, vs in found.attributes.items()}
         links = [{"url": link.url, "text": link.text} for link in found.links]
-        whole = {"name": name} | ({"stated": stated} if stated else {})
+        whole: dict[str, Any] = {"name": name} | ({"stated": stated} if stated else {})
         whole |= {"type": kind.type, "content_type": kind.content_type, "attributes": text, "links": links}
         return dict(json.loads(json.dumps(whole)))
 
