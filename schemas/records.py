@@ -54,7 +54,7 @@ CrawlKind = Literal[
     "claimed",
     "granted",
 ]
-LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other"]
+LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other", "listing"]
 Outcome = Literal["fetched", "unchanged", "gone", "expired"]
 RequestKind = Literal["object", "resolve"]
 RemovalReason = Literal["gone", "expired", "member_missing", "filtered"]
@@ -88,6 +88,7 @@ class Link(Record, frozen=True, kw_only=True):
     inode: int = 0
     text: str = ""
     ctime: int = 0
+    mark: str = ""
 
 
 class Span(Record, frozen=True, kw_only=True):
@@ -153,6 +154,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     asker: str = ""
     used: int = 0
     credits: int = 0
+    coverage: str = ""
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
@@ -182,6 +184,7 @@ class FetchRequest(Record, frozen=True, kw_only=True):
     rules: str = ""
     moves: int = 0
     trail: tuple[str, ...] = ()
+    as_listing: bool = False
 
 
 class FetchedObject(Record, frozen=True, kw_only=True):
@@ -203,6 +206,7 @@ class FetchedObject(Record, frozen=True, kw_only=True):
     content_type: str = ""
     validators: Validators | None = None
     status: int = 0
+    as_listing: bool = False
 
 
 class Entry(Record, frozen=True, kw_only=True):

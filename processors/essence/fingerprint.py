@@ -20,7 +20,7 @@ import msgspec
 from processors.essence.member import EssenceSettings
 
 ENTRY = "processors.essence.stage"
-PLUGINS = ("processors.essence.summarize", "processors.essence.unnest")
+PLUGINS = ("processors.essence.listings", "processors.essence.summarize", "processors.essence.unnest")
 """Packages whose modules are found by listing them."""
 ROOTS = ("processors", "schemas")
 DATA = (".toml", ".tsv", ".txt")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from processors import identity
+from processors.essence.listings.listing_format import Coverage, ParsedListing
 from processors.essence.selection import Selection, select
 from processors.urls import canonical
 from schemas.records import MAX_LINKS, CrawlEvent, Entry, FetchedObject, Link, Listing, Span
@@ -27,7 +28,7 @@ def chunks(links: Iterable[Link]) -> Iterator[tuple[Link, ...]]:
     chunk: list[Link] = []
     size = 0
     for link in links:
-        more = len(link.url) + len(link.text)
+        more = len(link.url) + len(link.text) + len(link.mark)
         if chunk and (len(chunk) == MAX_LINKS or size + more > MAX_BYTES):
             yield tuple(chunk)
             chunk, size = [], 0
@@ -71,6 +72,33 @@ def slices(obj: FetchedObject, links: Sequence[Link]) -> Iterator[CrawlEvent]:
         high = HIGH if number == len(parts) else _digest(part[-1])
         yield _discovered(obj, obj.url, part, Span(low=low, high=high))
         low = high
+
+
+def listed(obj: FetchedObject, parsed: ParsedListing) -> Iterator[CrawlEvent]:
+    """Yield the `discovered` events of a listing from the network: for each host slices that together cover its children.
+
+    Its own host has at least one, so that the loss of all children there is noticed. A listing that was not read to its end rolls
+    on: what is missing proves nothing.
+    """
+    own = identity.frontier_key(obj.url)
+    hosts: dict[str, dict[str, Link]] = {own: {}}
+    for child in parsed.children:
+        link = Link(url=child.url, kind=child.kind, text=child.text, mark=child.mark)
+        hosts.setdefault(identity.frontier_key(child.url), {}).setdefault(child.url, link)
+    coverage = parsed.coverage if parsed.whole else "rolling"
+    for host, links in hosts.items():
+        yield from covered(obj, host, tuple(links.values()), coverage)
+    rules: dict[tuple[str, str], list[Link]] = {}
+    for url, rule in parsed.refused:
+        rules.setdefault((identity.frontier_key(url), rule), []).append(Link(url=url))
+    for (host, rule), dropped in rules.items():
+        yield from refused(obj, host, dropped, rule)
+
+
+def covered(obj: FetchedObject, host: str, links: Sequence[Link], coverage: Coverage) -> Iterator[CrawlEvent]:
+    """Yield the slices of a listing from the network for one host; at least one."""
+    for event in slices(obj, links):
+        yield replace(event, host=host, coverage=coverage)
 
 
 def _discovered(obj: FetchedObject, host: str, links: tuple[Link, ...], span: Span | None = None) -> CrawlEvent:

@@ -23,7 +23,7 @@ from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
 from processors.essence.formats.streams import Digest
-from processors.essence.listings import gopher
+from processors.essence.listings.registry import HEAD, Format, listing_format
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
 from processors.identity import frontier_key, last_segment
@@ -97,8 +97,11 @@ def _end(walk: Walk, count: int) -> Complete | Partial:
 
 def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
     """Yield the records of an object that is gone or has expired; for a folder, this removes all its children."""
-    if is_listing(obj.url):
+    if is_listing(obj.url) and not scheme_of(obj.url).paced:
         yield from listing.slices(obj, [])
+    elif obj.as_listing or is_listing(obj.url):
+        # What a sitemap had may exist without it; what a folder had does not.
+        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if is_listing(obj.url) else "open")
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
 
@@ -116,33 +119,46 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
         yield from walk.link(thing, body.read(MAX_TARGET))
     elif rule := _stopped(obj, thing, walk.settings):
         yield from _refused(obj, rule)
+    elif kind := _listing_format(walk, body):
+        yield from _listing(walk, kind, thing, DigestedBody(body, digest))
     else:
         yield from walk.thing(thing, DigestedBody(body, digest))
         if walk.rule:
             yield from _refused(obj, walk.rule)
-        elif media == gopher.MEDIA and obj.root is not None:
-            yield from _menu(walk, body)
         elif walk.followed:
             yield from listing.references(obj, [*_refreshes(obj), *walk.links])
 
 
-def _menu(walk: Walk, body: BinaryIO) -> Iterator[Output]:
-    """Yield the events about the items of a Gopher menu; one that was not read to its end makes the object Partial."""
+def _listing_format(walk: Walk, body: BinaryIO) -> Format | None:
+    """Return the format of listing that an object of a root has, or None; nofollow makes any object none."""
     obj = walk.obj
+    if obj.root is None or scheme_of(obj.url).realm == "machine" or walk.records.robots.nofollow:
+        return None
+    head = body.read(HEAD)
     body.seek(0)
+    return listing_format(obj.url, obj.content_type, head, expected=obj.as_listing or not obj.depth)
+
+
+def _listing(walk: Walk, kind: Format, thing: Thing, stored: DigestedBody) -> Iterator[Output]:
+    """Yield the records of a listing from the network: its summary, if its format has one, and the events of its children.
+
+    One that cannot be read to its end is rejected, keeps its members, and removes nothing.
+    """
+    walk.progress("")  # a crash while it is parsed is that of the object
     try:
-        found = gopher.parse(body, obj.url)
-    except ValueError as error:
-        walk.damage = walk.damage or bounded(str(error), MAX_REASON)
-        return
-    walk.damage = walk.damage or bounded(found.reason, MAX_REASON)
-    yield from listing.references(obj, [Link(url=child.url, kind="page", text=child.text) for child in found.children])
-    body.seek(0)
-    rules: dict[tuple[str, str], list[Link]] = {}
-    for url, rule in gopher.refused(body):
-        rules.setdefault((frontier_key(url), rule), []).append(Link(url=url))
-    for (host, rule), links in rules.items():
-        yield from listing.refused(obj, host, links, rule)
+        parsed = kind.parse(stored.file, walk.obj.url)
+        walk.fault = bounded("" if parsed.whole else parsed.reason or "not read to its end", MAX_REASON)
+        events = list(listing.listed(walk.obj, parsed))
+    except Exception as error:  # noqa: BLE001 - whatever a hostile body raises, MemoryError included, is an outcome
+        walk.fault = bounded(str(error) if isinstance(error, ValueError) else type(error).__name__, MAX_REASON)
+        events = []
+    stored.file.seek(0)
+    if kind.summarized:
+        yield from walk.thing(thing, stored)
+    elif walk.fault:
+        yield walk.rejected("", walk.fault)
+    walk.damage = walk.damage or walk.fault
+    yield from events
 
 
 def _refreshes(obj: FetchedObject) -> Iterator[Link]:

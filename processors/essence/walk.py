@@ -95,6 +95,8 @@ class Walk:
         """Links of the object itself, if they are followed."""
         self.rule = ""
         """Rule that dropped the most recent object or member, or ""."""
+        self.fault = ""
+        """Why the object cannot be read as the listing that it is, or ""."""
 
     # ---- a thing -------------------------------------------------------------------------------------------------
 
@@ -335,6 +337,8 @@ class Walk:
 
     def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[MemberRecord]:
         self.rule = state.rule
+        if not thing.path:
+            state.reason = state.reason or self.fault
         yield from self.records.outcome(thing, digest, state)
 
     def rejected(self, path: str, reason: str, detail: str = "") -> Rejected:

@@ -17,16 +17,18 @@ from collections.abc import Iterator
 
 from processors.frontier.budget import FULL
 from processors.frontier.budget_home import HomeHandlers
-from processors.frontier.doubt import DoubtHandlers, Vanished
+from processors.frontier.doubt import Vanished
+from processors.frontier.listed_rows import with_listing
 from processors.frontier.requests import Output, is_described_by_listing
-from processors.frontier.state import UrlState, Waiting
+from processors.frontier.sitemaps import SitemapHandlers
+from processors.frontier.state import ListingSource, UrlState, Waiting
 from processors.identity import frontier_key, url_digest
-from processors.schemes import may_link
+from processors.schemes import may_link, scheme_of
 from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 
-class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
+class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
     """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
@@ -46,10 +48,8 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             elif known.state == "gone" and self.delivered(known):
                 self.table.forget(host, digest, known)
                 continue
-            elif self._stale(known, root):
-                yield from self.ask(
-                    host, digest, known.but(whole=known.whole or (changed and not is_described_by_listing(known))), root
-                )
+            elif self._stale(known, root) and (changed or not self.is_left_to_mark(host, digest, known, root)):
+                yield from self._ask_anew(host, digest, known, root, changed=changed)
             elif known.state != "queued":
                 continue
             # On redelivery this same event may have queued the URL. Its host must be pumped here: nothing else does, unless it is
@@ -61,10 +61,17 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             if url_digest(link.url) not in asked:
                 yield from self.found(host, link, 0, root, event.url)
             hosts[host] = None
+            yield from self.known_sitemaps(host, root)
         for host in hosts:
             self._look_up_anew(host)
             yield from self.pump(host)
         yield from self.report(root, refused=self.table.limited(root.url))
+
+    def _ask_anew(self, host: str, digest: bytes, known: UrlState, root: Root, *, changed: bool) -> Iterator[Output]:
+        """Request a known URL in a new run; `changed`: the limits of the root, so that its links are admitted again."""
+        probed = known.probed or self.is_probe(host, digest, known, root)
+        whole = known.whole or (changed and not is_described_by_listing(known))
+        yield from self.ask(host, digest, known.but(whole=whole, probed=probed), root)
 
     def _look_up_anew(self, host: str) -> None:
         """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
@@ -146,14 +153,29 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
 
     def discovered(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle the links of a page, or a slice of a listing."""
-        if event.span is not None:
+        if event.span is not None and not scheme_of(event.url).paced:
             yield from self._children(event, event.span)
+            return
+        if event.span is not None:
+            yield from self._listed(event, event.span)
             return
         if event.root is None or self.table.ended(event.root):
             return  # found by a run of a root that has since been removed
         root = self.root_of(event)
-        for link in event.links:
+        for link in self.links_of(event, root):
             yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
+        yield from self.pump(event.host)
+
+    def _listed(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
+        """Compare a slice of a listing from the network with what it had: see `listed.py`."""
+        root = self.root_of(event) if event.root and not self.table.ended(event.root) else None
+        vanished = yield from self.missing_children(event, span)
+        yield from self._vanished(event, root, vanished)
+        if root is not None:
+            source = self.source_of(event)
+            complete = event.coverage == "complete"
+            for link in self.marked_links(event):
+                yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=complete, source=source)
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
@@ -199,11 +221,17 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         listed: bool = False,
         moves: int = 0,
         trail: tuple[str, ...] = (),
+        source: ListingSource | None = None,
     ) -> Iterator[Output]:
-        """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it."""
+        """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it.
+
+        `source`: the listing from the network that has it.
+        """
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
-        here = Waiting(link, depth, parent, self.origin, listed, moves, trail)
+        here = Waiting(link, depth, parent, self.origin, listed, moves, trail, source)
+        if known is not None:
+            known = self.enlist(host, digest, known, source)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             if known.moved:
                 yield from self._found_after_redirect(host, digest, known, root, here)
@@ -220,12 +248,16 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             url=link.url, kind=link.kind, depth=here.depth, roots=(root.url,), run=root.run, moves=here.moves, trail=here.trail
         )
         if known is not None:
-            fresh = fresh.but(since=known.since)
+            fresh = fresh.but(since=known.since, listed_in=known.listed_in)
             if known.moved:
                 self.table.uncount(known)
+        if source := here.source:
+            fresh = fresh.but(mark=link.mark, mark_of=source.digest if link.mark else b"")
+            fresh = with_listing(fresh, source.digest) if source.keeps else fresh
         self.table.count(root.url, 1)
         self.table.count_similar(link.url, 1)
         yield from self.ask(host, digest, fresh, root)
+        self.table.listed.put(host, digest, fresh.listed_in)
 
     def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
         """Add a root to a known URL, and request it if it is due in this run or has changed."""
@@ -245,7 +277,8 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             wanted = not self.same_rules(known) or not known.same_file(here.link)
             known = self._complete(host, digest, known, here.link, changed=wanted)
         else:
-            wanted = known.run != root.run or (news and not listed_with)
+            known, wanted = self.compare_mark(host, digest, known, root, here)
+            wanted = wanted or (news and not listed_with)
         if again or wanted:
             # A new root of a page or folder: fetched in full, so that its links are admitted for that root too.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
@@ -254,7 +287,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         """Settle the doubt about a missing URL that a listing has again."""
         if not (listed and known.missing):
             return known
-        self.table.schedule(host, digest, known.but(missing=0, held=False), 0)
+        self.table.schedule(host, digest, known.but(missing=0, held=False), known.due if scheme_of(known.url).paced else 0)
         return self.table.get(host, digest) or known
 
     def _complete(self, host: str, digest: bytes, known: UrlState, link: Link, *, changed: bool) -> UrlState:

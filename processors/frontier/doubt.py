@@ -48,10 +48,10 @@ class DoubtHandlers(RequestScheduler):
         moved = before != place and 0 not in before and 0 not in place
         reason = ""
         if vanished and root is not None and not self.accepts(root):
-            lost = self._count(vanished)
+            lost = self._count(event.host, vanished)
             if moved:
                 reason = "its folder is another one than before"
-            elif not event.links and event.span is not None and event.span.is_whole and self._had_much(event.host, root, lost):
+            elif not event.links and event.span is not None and event.span.is_whole and self._had_much(event.url, root, lost):
                 reason = "its folder is empty"
             elif self._loses_too_much(root, lost):
                 reason = "more than its share of the root is missing"
@@ -59,19 +59,32 @@ class DoubtHandlers(RequestScheduler):
             self.table.put_host(event.host, site.but(device=event.device, inode=event.inode))
         return reason
 
-    def _had_much(self, host: str, root: Root, lost: int) -> bool:
-        return host == root.url or lost >= self.settings.doubt_least
+    def _had_much(self, listing: str, root: Root, lost: int) -> bool:
+        return listing == root.url or lost >= self.settings.doubt_least
 
-    def _count(self, vanished: Vanished) -> int:
-        """Return the estimated number of URLs that are removed with some children of a folder."""
+    def _count(self, host: str, vanished: Vanished) -> int:
+        """Return the estimated number of URLs that are removed with some children of a folder, or of another listing."""
         below = (self.table.count_below(known.url) for _, known in vanished if known.kind == "folder")
-        return len(vanished) + sum(below) * self.settings.partitions
+        listed = self._count_listed(host, [digest for digest, known in vanished if known.kind == "listing"])
+        return len(vanished) + sum(below) * self.settings.partitions + listed
+
+    def _count_listed(self, host: str, listings: Sequence[bytes]) -> int:
+        """Return the number of URLs of a host that some listings have, and listings that are among these, at any depth."""
+        found, waiting, seen = 0, [*listings], set(listings)
+        while waiting:
+            inner = self.table.listed.between(host, waiting.pop(), b"", b"\xff" * 16)
+            found += len(inner)
+            kinds = ((digest, self.table.get(host, digest)) for digest in inner if digest not in seen)
+            further = [digest for digest, known in kinds if known is not None and known.kind == "listing"]
+            waiting += further
+            seen.update(further)
+        return found
 
     def _loses_too_much(self, root: Root, lost: int) -> bool:
         """Return whether a root would lose more than its share in this run; count the losses if not."""
         losses = self.table.losses(root.url)
         if losses.run != root.run:
-            spread = self.settings.partitions if scheme_of(root.url).listings else 1
+            spread = 1 if scheme_of(root.url).paced else self.settings.partitions
             losses = Losses(run=root.run, base=self.table.counted(root.url) * spread)
         total = losses.lost + lost
         if losses.base >= self.settings.doubt_least and total > losses.base * self.settings.doubt_share:
@@ -132,7 +145,14 @@ class DoubtHandlers(RequestScheduler):
 
         Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not changed.
         """
-        removal = FetchedObject(url=known.url, version=event.version, time=self.now, outcome="gone", reason=event.reason)
+        removal = FetchedObject(
+            url=known.url,
+            version=event.version,
+            time=self.now,
+            outcome="gone",
+            reason=event.reason,
+            as_listing=known.kind == "listing",
+        )
         self.table.tell(self.origin, event.host, digest, removal)
         self.table.uncount(known)
         due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0

@@ -39,7 +39,9 @@ class GrantHandlers(DiscoveryHandlers):
         hosts: dict[str, None] = {}
         for _, host, each in sorted(found, key=lambda one: (one[2].depth, one[2].offset)):
             trail, moves, listed = each.trail, each.moves, each.listed
-            yield from self.found(host, each.link, each.depth, root, each.parent, listed=listed, moves=moves, trail=trail)
+            yield from self.found(
+                host, each.link, each.depth, root, each.parent, listed=listed, moves=moves, trail=trail, source=each.source
+            )
             hosts[host] = None
         self.settling = False
         for host in hosts:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.doubt import DoubtHandlers
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
+from processors.frontier.sitemaps import SitemapHandlers
 from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from processors.schemes import scheme_of
@@ -22,7 +22,7 @@ LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
-class OutcomeHandlers(DoubtHandlers):
+class OutcomeHandlers(SitemapHandlers):
     """Handlers of the events that the fetch edge writes to `crawl`."""
 
     def resolved(self, event: CrawlEvent) -> Iterator[Output]:
@@ -36,6 +36,7 @@ class OutcomeHandlers(DoubtHandlers):
             delay = robots.crawl_delay(event.robots, self.settings.agent)
             site = site.but(robots=event.robots, delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
             self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
+            yield from self.find_sitemaps(event.host, event.robots, event.root)
             yield from self.pump(event.host)
         elif event.retryable and site.tries + 1 < self.settings.tries and event.wait <= self.settings.patience:
             due = self.now + self.backoff(site.tries, event.wait)
@@ -57,6 +58,8 @@ class OutcomeHandlers(DoubtHandlers):
             for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
                 if known.state == "failed" and known.origin == self.origin:
                     yield from self.give_up(event.host, digest, known, event.reason)
+        else:
+            yield from self.find_sitemaps(event.host, event.robots, event.root)
         yield from self.pump(event.host)
 
     def _answered(self, event: CrawlEvent) -> tuple[bytes, UrlState | None]:
@@ -80,8 +83,11 @@ class OutcomeHandlers(DoubtHandlers):
             yield from self._succeeded_again(event, digest)
         else:
             root = self.known_root(known)
+            if known.probed and event.kind == "fetched":
+                self.distrust_marks(event.host, root)
             known = known.but(
                 state="ok",
+                probed=False,
                 confirmed=self.now,
                 since=0,
                 tries=0,

@@ -7,6 +7,7 @@ for a crash that loses the later ones: first the host's list of URLs in flight, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -18,6 +19,9 @@ from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
 
 Output = FetchRequest | FetchedObject | CrawlEvent | Rejected
+
+Sitemaps = Literal["auto", "yes", "no"]
+Lastmod = Literal["auto", "trust", "ignore"]
 
 DAY = 86_400_000
 FORBIDDEN = 64
@@ -46,6 +50,12 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     doubt_least: int = 20
     partitions: int = 1
     """Partitions of the frontier, over which the folders of a root are spread."""
+    sitemaps: Sitemaps = "auto"
+    """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
+    lastmod: Lastmod = "auto"
+    """Whether an equal mark of a listing saves a request: `auto` while samples confirm it, `trust`, `ignore`."""
+    feeds: bool = False
+    """Whether feeds that pages name are read as listings."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 
@@ -66,6 +76,8 @@ class RequestScheduler:
         """URLs that an earlier delivery of this event ended: (host, digest)."""
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
         self.roots: dict[str, Root] = {}
+        self.trusted: dict[str, bool] = {}
+        """Whether the marks of a host count, as far as this event asked: see `listed.py`."""
 
     def ask(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""
@@ -105,7 +117,11 @@ class RequestScheduler:
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
-        asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators)
+        # The answer to an unconditional request does not reveal whether the content has changed.
+        probed = known.probed and validators is not None
+        asked = known.but(
+            state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
+        )
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,
@@ -120,6 +136,7 @@ class RequestScheduler:
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
+            as_listing=known.kind == "listing",
         )
 
     def pump(self, host: str) -> Iterator[Output]:
@@ -213,7 +230,8 @@ class RequestScheduler:
     def end(self, host: str, digest: bytes, known: UrlState, outcome: Outcome, reason: str) -> Iterator[Output]:
         """End an existing URL and delete its row; the removal is retained until its delivery is certain: see `told_again`."""
         version = max(self.table.mint(self.now), known.version + 1)
-        removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
+        listing = known.kind == "listing"
+        removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason, as_listing=listing)
         self.table.tell(self.origin, host, digest, removal)
         self.table.uncount(known)
         self.table.forget(host, digest, known)

@@ -24,6 +24,8 @@ MAX_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
 MAX_LINE = 8 * 2_083 - 1
 """Bytes of a line that are read (kMaxLineLen in robots.cc, without the NUL that ends it)."""
+MAX_SITEMAPS = 1_000
+"""Sitemap lines that are read: as many links as an event may have."""
 SMALL = 16 * 1024
 
 _AGENT = ("user-agent", "useragent", "user agent")
@@ -31,6 +33,8 @@ _ALLOW = ("allow",)
 _DISALLOW = ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw")
 _DELAY = ("crawl-delay", "crawldelay", "crawl delay")
 """Beginnings of the keys, with their frequent misspellings (KeyIsUserAgent, KeyIsAllow and KeyIsDisallow in robots.cc)."""
+_SITEMAP = ("sitemap", "site-map")
+"""Keys of a sitemap line (KeyIsSitemap in robots.cc)."""
 
 _TOKEN = re.compile(r"[A-Za-z_-]*")
 """The part of a user-agent line that counts (RFC 9309, 2.2.1; ExtractUserAgent in robots.cc)."""
@@ -92,6 +96,19 @@ def allowed(robots: bytes, agent: str, url: str) -> bool:
 def crawl_delay(robots: bytes, agent: str) -> float | None:
     """Return the Crawl-delay for `agent` in seconds, or None; finite and not negative, otherwise as stated."""
     return _parsed(robots, agent).delay if robots else None
+
+
+def sitemaps(robots: bytes) -> list[str]:
+    """Return the values of the first MAX_SITEMAPS sitemap lines, each once, in order; they belong to no group (RFC 9309, 2.2.4)."""
+    found: dict[str, None] = {}
+    for line in re.split(rb"[\r\n]", robots[:MAX_ROBOTS].removeprefix(b"\xef\xbb\xbf")):
+        if len(line) < MAX_LINE and line.lstrip()[:4].lower() == b"site":
+            key, value = _key_and_value(line.decode("utf-8", "replace"))
+            if key in _SITEMAP and value:
+                found[value] = None
+        if len(found) == MAX_SITEMAPS:
+            break
+    return list(found)
 
 
 def _parsed(robots: bytes, agent: str) -> Rules:

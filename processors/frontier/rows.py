@@ -13,6 +13,7 @@
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
 | `c|root` | number of URLs of a root in this partition (derived) |
+| `m|host NUL listing NUL digest` | a listing from the network has the URL: `listed_rows.py` (derived) |
 | `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
 
 Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent. For the rows of
@@ -27,6 +28,7 @@ from typing import cast
 
 import msgspec
 
+from processors.frontier.listed_rows import ListedRows
 from processors.frontier.state import Clock, HostState, Losses, UrlState
 from processors.identity import frontier_key, url_digest
 from processors.urls import suspicion
@@ -37,7 +39,7 @@ from schemas.records import FetchedObject, Root
 HOST_WAKE = b"\0" * 16
 """Digest in a row `w|` that stands for the host itself instead of one of its URLs."""
 
-DERIVED = (b"q|", b"w|", b"c|", b"n|")
+DERIVED = (b"q|", b"w|", b"c|", b"n|", b"m|")
 """Prefixes of rows that need no changelog."""
 
 BUCKETS = 64
@@ -58,6 +60,7 @@ class Table:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+        self.listed = ListedRows(rows)
 
     # ---- time and versions ---------------------------------------------------------------------------------------
 
@@ -132,6 +135,7 @@ class Table:
             self.uncount(known)
         self.unschedule(host, digest, known)
         self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
+        self.listed.delete(host, digest, known.listed_in)
 
     def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, UrlState]]:
         """Iterate over the URLs of a folder with low < digest <= high, in order."""
@@ -249,6 +253,7 @@ class Table:
                 self.rows.put(_queued(host, digest, known), b"")
             if known.due:
                 self.rows.put(_due_key(known.due, host, digest), b"")
+            self.listed.put(host, digest, known.listed_in)
             if known.counts:
                 self.count_similar(known.url, 1)
                 for root in known.roots:
@@ -383,7 +388,9 @@ def _queue(host: str) -> bytes:
 
 
 def _queued(host: str, digest: bytes, known: UrlState) -> bytes:
-    return _queue(host) + min(known.depth, 255).to_bytes(1, "big") + digest
+    # Listings come first: what they state of a page is known when the page is requested.
+    rank = 0 if known.kind == "listing" else min(known.depth, 255)
+    return _queue(host) + rank.to_bytes(1, "big") + digest
 
 
 def _due_key(due: int, host: str, digest: bytes) -> bytes:

@@ -52,11 +52,19 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch since when it is missing without having been removed; 0: it is not."""
     held: bool = False
     """Whether its removal is in doubt."""
+    mark: str = ""
+    """What a listing stated of its version at or before the last request, such as lastmod; "": nothing. See `listed.py`."""
+    mark_of: bytes = b""
+    """Digest of the listing that stated it."""
+    listed_in: tuple[bytes, ...] = ()
+    """Digests of the listings from the network that have it, as in its rows `m|`; of those that roll on (feeds), none."""
+    probed: bool = False
+    """Whether it is requested although its mark is the same, to verify the marks of its host."""
 
     @property
     def lasts(self) -> bool:
         """Whether it is requested again once gone, because no listing would report its return."""
-        return self.kind == "page" or not self.depth
+        return self.kind in ("page", "listing") or not self.depth
 
     @property
     def counts(self) -> bool:
@@ -97,6 +105,8 @@ class HostState(_Row, frozen=True, array_like=True):
     device: int = 0
     inode: int = 0
     """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
+    marks_until: int = 0
+    """Time in ms since the epoch until when marks of listings do not count, since one was wrong; 0: they do."""
 
 
 class Budget(_Row, frozen=True, array_like=True):
@@ -144,6 +154,16 @@ class Share(_Row, frozen=True, array_like=True):
     """Offset of the event at which home notified it of room."""
 
 
+class ListingSource(_Row, frozen=True, array_like=True):
+    """The listing from the network that has a URL."""
+
+    digest: bytes
+    keeps: bool
+    """Whether a child that it has no more is removed or requested; False for a listing that rolls on."""
+    read: int
+    """Time in ms since the epoch when it was fetched."""
+
+
 class Waiting(_Row, frozen=True, array_like=True):
     """A URL found while its partition had no credit of its root."""
 
@@ -155,6 +175,7 @@ class Waiting(_Row, frozen=True, array_like=True):
     listed: bool = False
     moves: int = 0
     trail: tuple[str, ...] = ()
+    source: ListingSource | None = None
 
 
 class Losses(_Row, frozen=True, array_like=True):

@@ -106,6 +106,9 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         rules=rules_fingerprint(essence),
         paused=paused,
         partitions=settings.kafka.partitions if settings.kafka.brokers else _partitions(settings),
+        sitemaps=settings.roots.sitemaps,
+        lastmod=settings.roots.lastmod,
+        feeds=settings.roots.feeds,
         **settings.frontier.model_dump(),
     )
 

@@ -34,6 +34,13 @@ class RootDefaults(Section):
     """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
     """Refresh-rate: time until `harvest run` requests an object again."""
+    sitemaps: Literal["auto", "yes", "no"] = "auto"
+    """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
+    lastmod: Literal["auto", "trust", "ignore"] = "auto"
+    """Whether an equal `lastmod` in a sitemap or feed saves a request before the refresh is due: `trust` always, `ignore` never,
+    `auto` while the samples of each run (one page in 20) confirm it."""
+    feeds: bool = False
+    """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
 
 
 class Fetch(Section):

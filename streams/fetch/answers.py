@@ -128,7 +128,7 @@ class Answers:
         if request.depth == 0 and root.host:
             root = msgspec.structs.replace(root, host=key)
         # The frontier places links one hop behind the page that contains them; a redirect is not a hop.
-        links = (Link(url=target, kind="page"),)
+        links = (Link(url=target, kind="listing" if request.as_listing else "page"),)
         found = msgspec.structs.replace(
             self.event("discovered"),
             host=key,
@@ -147,6 +147,7 @@ class Answers:
             depth=request.depth,
             reason=MOVED,
             status=status,
+            as_listing=request.as_listing,
         )
         return [gone, msgspec.structs.replace(self.event("gone", MOVED), trail=request.trail), found]
 
@@ -182,6 +183,7 @@ class Answers:
             content_type=content_type,
             validators=validators,
             status=status,
+            as_listing=request.as_listing,
         )
         return [fetched, self.event("fetched", validators=validators, listing=listing)]
 

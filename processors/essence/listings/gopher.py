@@ -124,11 +124,19 @@ def parse(body: BinaryIO, url: str) -> ParsedListing:
     """Return the files, menus and links that a menu lists. `url`: its canonical URL. Raises ValueError if it is no menu."""
     reader = _Reader(body)
     children: dict[str, ListedChild] = {}
+    refused: dict[str, str] = {}
     lines = 0
     for line in reader.lines():
         lines += 1
-        target = _target(line) if line.type == MENU or line.type in FILES else None
-        if target is None or target == url or target in children:
+        wanted = line.type == MENU or line.type in FILES
+        target = _target(line)
+        if rule := REFUSED.get(line.type) or (NO_URL if wanted and target is None else ""):
+            # Without a URL, an item is reported under that of the root menu of its server, if that has one.
+            named = target or _url(line, GopherItem(MENU, b""))
+            if named and len(refused) < MAX_REFUSED:
+                refused.setdefault(named, rule)
+            continue
+        if not wanted or target is None or target == url or target in children:
             continue
         if len(children) == MAX_CHILDREN:
             reader.cut(f"more than {MAX_CHILDREN:,} items")
@@ -137,23 +145,13 @@ def parse(body: BinaryIO, url: str) -> ParsedListing:
         children[target] = ListedChild(url=target, kind=kind, text=line.text.strip()[:MAX_TEXT])
     if reader.malformed and not lines:
         raise ValueError("not a Gopher menu")
-    return ParsedListing(children=tuple(children.values()), coverage="open", whole=reader.whole, reason=reader.reason)
-
-
-def refused(body: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield URL and rule of the refused items of a menu, `MAX_REFUSED` at most, each once.
-
-    The URL of an item without one is that of the root of its server; what has not even a host is left out.
-    """
-    seen: set[str] = set()
-    for line in _Reader(body).lines():
-        rule = REFUSED.get(line.type) or (NO_URL if (line.type == MENU or line.type in FILES) and _target(line) is None else "")
-        url = (_target(line) or _url(line, GopherItem(MENU, b""))) if rule else None
-        if url and url not in seen:
-            seen.add(url)
-            yield url, rule
-            if len(seen) == MAX_REFUSED:
-                return
+    return ParsedListing(
+        children=tuple(children.values()),
+        coverage="open",
+        whole=reader.whole,
+        reason=reader.reason,
+        refused=tuple(refused.items()),
+    )
 
 
 def texts(body: BinaryIO) -> Iterator[MenuLine]:

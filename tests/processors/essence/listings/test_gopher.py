@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.listings.gopher import MAX_LINE, MEDIA, NO_URL, REFUSED, failure, parse, refused
+from processors.essence.listings.gopher import MAX_LINE, MEDIA, NO_URL, REFUSED, failure, parse
 from processors.essence.listings.listing_format import ListedChild
 from processors.urls import canonical
 from schemas.records import Complete, CrawlEvent, Partial, Root, Summary
@@ -47,7 +47,7 @@ def test_sample_gives_its_children() -> None:
 
 def test_sample_refuses_what_is_not_gathered() -> None:
     """Searches, telnet sessions and phone books are refused, each with its rule; what has no host is left out."""
-    assert dict(refused(io.BytesIO(SAMPLE.read_bytes()))) == {
+    assert dict(parse(io.BytesIO(SAMPLE.read_bytes()), URL).refused) == {
         "gopher://gopher.example.org/7/find": REFUSED["7"],
         "gopher://gopher.example.org:23/8guest": REFUSED["8"],
         "gopher://cso.example.org:105/2": REFUSED["2"],
@@ -68,7 +68,7 @@ def test_selector_that_could_end_a_request_is_refused(selector: str) -> None:
     """A selector with CR or NUL, or one that is too long, has no URL; its server is named in the refusal."""
     menu = item("0", selector) + item("0", "/good")
     assert urls(menu) == ["gopher://gopher.example.org/0/good"]
-    assert list(refused(io.BytesIO(menu))) == [("gopher://gopher.example.org/", NO_URL)]
+    assert parse(io.BytesIO(menu), URL).refused == (("gopher://gopher.example.org/", NO_URL),)
 
 
 def test_line_feed_in_a_name_makes_a_malformed_line() -> None:
@@ -140,7 +140,7 @@ def test_any_bytes_give_canonical_children_or_no_menu(parts: list[bytes], betwee
     children = [child.url for child in found.children]
     assert all(canonical(url) == url for url in children)
     assert len(set(children)) == len(children)
-    assert all(canonical(url) == url for url, _ in refused(io.BytesIO(body)))
+    assert all(canonical(url) == url for url, _ in found.refused)
 
 
 ERRORS: list[tuple[bytes, bool | None]] = [

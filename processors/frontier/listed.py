@@ -1,0 +1,168 @@
+"""Listings from the network (sitemaps, feeds, FTP directories): children are compared by what the listing states of their version.
+
+Strategy: a listing names children and states a mark for some (lastmod, size and time, an article's number). A mark is compared with
+the one of the last request, never read: an equal one means that the child has not changed. What a listing had before is in the rows
+`m|` (`listed_rows.py`), since a host has many listings and pages that none of them has.
+
+Laws:
+- An equal mark on a URL that is `ok` costs no request until its refresh is due, nor does a page that links to it. Roots are
+  requested in each run.
+- A mark is recorded only if the URL is requested after the listing was read: otherwise a change between both would be lost.
+- The marks of one listing count for a URL, as long as that listing has it: two listings may state one version differently. Marks of
+  URLs on other hosts are ignored: their server has not stated them.
+- A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
+  alone where it rolls on; and left alone as long as another listing has it. Only the slices of a host reveal what it has lost: if a
+  listing on another host names nothing of a host any more, the URLs there become due at their refresh.
+- Of the URLs with an equal mark, one in PROBES is requested in each run all the same, chosen by digest and run. Where one had
+  changed, the marks of its host do not count until its next refresh (`lastmod`: auto; trust and ignore do not sample).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator
+
+import msgspec
+
+from processors.frontier.doubt import DoubtHandlers, Vanished
+from processors.frontier.listed_rows import with_listing, without_listing
+from processors.frontier.requests import Lastmod, Output
+from processors.frontier.state import ListingSource, UrlState, Waiting
+from processors.identity import frontier_key, url_digest
+from schemas.records import CrawlEvent, Link, Root, Span
+
+PROBES = 20
+"""One in this number of URLs with an equal mark is requested in each run, to verify the marks."""
+RECENT = 3_600_000
+"""A URL without a mark that was confirmed at most this many ms before its listing was read is not requested again for its mark."""
+KEEPS = ("complete", "open")
+"""Coverages of listings whose missing children mean something."""
+
+
+class ListedHandlers(DoubtHandlers):
+    """Compares the children of a listing from the network with the rows."""
+
+    def lastmod_of(self, root: Root) -> Lastmod:
+        """Return whether marks count for a root."""
+        return self.settings.lastmod
+
+    # ---- children that are listed ----------------------------------------------------------------------------------
+
+    def source_of(self, event: CrawlEvent) -> ListingSource:
+        """Return the listing of an event; note in its row, which is on its own host, that it is one."""
+        digest = url_digest(event.url)
+        if event.host == frontier_key(event.url):
+            known = self.table.get(event.host, digest)
+            if known is not None and known.kind != "listing" and known.state != "gone":
+                self.table.put(event.host, digest, known.but(kind="listing"))
+        return ListingSource(digest, event.coverage in KEEPS, event.time)
+
+    def marked_links(self, event: CrawlEvent) -> Iterator[Link]:
+        """Yield the children of an event, without marks of URLs on other hosts than the listing."""
+        own = event.host == frontier_key(event.url)
+        for link in event.links:
+            yield link if own or not link.mark else msgspec.structs.replace(link, mark="")
+
+    def enlist(self, host: str, digest: bytes, known: UrlState, source: ListingSource | None) -> UrlState:
+        """Record that a listing has a known URL."""
+        if source is None or not source.keeps:
+            return known
+        listed = with_listing(known, source.digest)
+        if listed is not known:
+            self.table.put(host, digest, listed)
+        # Repeated where it is recorded already: the event may be redelivered after a crash between the two writes.
+        self.table.listed.put(host, digest, (source.digest,) if source.digest in listed.listed_in else ())
+        return listed
+
+    def compare_mark(self, host: str, digest: bytes, known: UrlState, root: Root, found: Waiting) -> tuple[UrlState, bool]:
+        """Return the row of a URL that was found, and whether it is requested. A mark that may be recorded by itself is written."""
+        source, fresh = found.source, known.run != root.run
+        marked, wanted = known, fresh
+        if source is None or not _counts(known, source) or (found.link.mark and found.link.mark == _own(known, source)):
+            wanted = fresh and not self.is_left_to_mark(host, digest, known, root)
+            probed = wanted and self.is_probe(host, digest, known, root)
+            return (known.but(probed=True) if probed else known), wanted
+        stated = known.but(mark=found.link.mark, mark_of=source.digest if found.link.mark else b"", probed=False)
+        if known.state == "asked":
+            # The request is older than the listing: the mark that it was made for does not count, and the new one not yet.
+            marked = known.but(mark="", mark_of=b"")
+        elif known.state in ("queued", "waiting") or not found.link.mark or fresh:
+            marked = stated
+        elif known.state == "ok" and (known.mark or known.confirmed + RECENT < source.read):
+            marked, wanted = stated, True
+        if not wanted and marked != known:
+            self.table.put(host, digest, marked)
+        return marked, wanted
+
+    # ---- marks that save a request ---------------------------------------------------------------------------------
+
+    def is_left_to_mark(self, host: str, digest: bytes, known: UrlState, root: Root) -> bool:
+        """Return whether a URL is not requested by a run, since the mark of its listing is the same as at its last request."""
+        return self._has_valid_mark(host, known, root) and not self.is_probe(host, digest, known, root)
+
+    def is_probe(self, host: str, digest: bytes, known: UrlState, root: Root) -> bool:
+        """Return whether a URL is requested in this run to verify its mark."""
+        if self.lastmod_of(root) != "auto" or not self._has_valid_mark(host, known, root):
+            return False
+        drawn = hashlib.sha256(digest + root.run.encode()).digest()
+        return int.from_bytes(drawn[:4], "big") % PROBES == 0
+
+    def _has_valid_mark(self, host: str, known: UrlState, root: Root) -> bool:
+        if not (known.mark and known.depth and known.state == "ok" and not known.whole and known.due > self.now):
+            return False
+        lastmod = self.lastmod_of(root)
+        return self.same_rules(known) and lastmod != "ignore" and (lastmod == "trust" or self._trusts_marks(host))
+
+    def _trusts_marks(self, host: str) -> bool:
+        """Return whether the marks of a host count; its row is read once an event, since it may be large."""
+        if host not in self.trusted:
+            self.trusted[host] = self.table.host(host).marks_until <= self.now
+        return self.trusted[host]
+
+    def distrust_marks(self, host: str, root: Root) -> None:
+        """Let the marks of a host not count until the next refresh: a URL had changed under the same mark."""
+        self.table.put_host(host, self.table.host(host).but(marks_until=self.now + root.refresh * 1000))
+        self.trusted[host] = False
+
+    # ---- children that are not listed any more ---------------------------------------------------------------------
+
+    def missing_children(self, event: CrawlEvent, span: Span) -> Generator[Output, None, Vanished]:
+        """Request the children that an open listing has no more; return those that a complete one has no more."""
+        vanished: list[tuple[bytes, UrlState]] = []
+        if event.coverage not in KEEPS:
+            return vanished
+        listing, complete = url_digest(event.url), event.coverage == "complete"
+        present = {url_digest(link.url) for link in event.links}
+        for digest in self.table.listed.between(event.host, listing, span.low, span.high):
+            if digest in present:
+                continue
+            known = self.table.get(event.host, digest)
+            if known is None or listing not in known.listed_in:
+                self.table.listed.delete(event.host, digest, (listing,))
+            elif complete and known.listed_in == (listing,) and known.url not in known.roots:
+                if known.state != "gone":
+                    vanished.append((digest, known))
+                elif self.delivered(known):
+                    self.table.forget(event.host, digest, known)
+            else:
+                yield from self._leave(event.host, digest, known, listing)
+        return vanished
+
+    def _leave(self, host: str, digest: bytes, known: UrlState, listing: bytes) -> Iterator[Output]:
+        """Record that a listing has a URL no more, and request it if no other listing has it."""
+        left = without_listing(known, listing)
+        if left.listed_in or known.state == "gone":
+            self.table.put(host, digest, left)
+        else:
+            yield from self.ask(host, digest, left, self.known_root(known))
+        self.table.listed.delete(host, digest, (listing,))
+
+
+def _own(known: UrlState, source: ListingSource) -> str:
+    """Return the mark that this listing stated of a URL before; "": none."""
+    return known.mark if known.mark_of == source.digest else ""
+
+
+def _counts(known: UrlState, source: ListingSource) -> bool:
+    """Return whether the marks of a listing count for a URL: no other listing that still has it states marks."""
+    return not known.mark or known.mark_of == source.digest or (source.keeps and known.mark_of not in known.listed_in)
