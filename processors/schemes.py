@@ -65,3 +65,13 @@ def may_name(base: str, url: str) -> bool:
 def may_link(source: str, target: str) -> bool:
     """Return whether the frontier may go from an object of one URL to another one: both are in the same realm."""
     return scheme_of(source).realm == scheme_of(target).realm
+
+
+def is_web(url: str) -> bool:
+    """Return whether a URL, or a frontier key, is of HTTP, whose listings are never complete."""
+    return scheme_of(url).name in ("http", "https")
+
+
+def has_complete_listings(url: str) -> bool:
+    """Return whether the listings of a URL's scheme state all that there is: not those of HTTP, nor menus of Gopher."""
+    return not is_web(url) and not scheme_of(url).typed

@@ -27,7 +27,7 @@ from processors.essence.listings.registry import HEAD, Format, listing_format
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
 from processors.identity import frontier_key, last_segment
-from processors.schemes import is_listing, scheme_of
+from processors.schemes import has_complete_listings, is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.records import (
     MAX_REASON,
@@ -99,9 +99,9 @@ def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
     """Yield the records of an object that is gone or has expired; for a folder, this removes all its children."""
     if is_listing(obj.url) and not scheme_of(obj.url).paced:
         yield from listing.slices(obj, [])
-    elif obj.as_listing or is_listing(obj.url):
-        # What a sitemap had may exist without it; what a folder had does not.
-        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if is_listing(obj.url) else "open")
+    elif obj.as_listing:
+        # What a sitemap or menu had may exist without it; what a folder had does not.
+        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if has_complete_listings(obj.url) else "open")
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
 
@@ -134,6 +134,7 @@ def _listing_format(walk: Walk, body: BinaryIO) -> Format | None:
     obj = walk.obj
     if obj.root is None or scheme_of(obj.url).realm == "machine" or walk.records.robots.nofollow:
         return None
+    body.seek(0)
     head = body.read(HEAD)
     body.seek(0)
     return listing_format(obj.url, obj.content_type, head, expected=obj.as_listing or not obj.depth)

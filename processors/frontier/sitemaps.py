@@ -17,7 +17,7 @@ from processors.frontier import robots
 from processors.frontier.listed import ListedHandlers
 from processors.frontier.requests import Output, Sitemaps
 from processors.identity import frontier_key
-from processors.schemes import scheme_of
+from processors.schemes import is_web
 from processors.urls import canonical
 from schemas.records import CrawlEvent, Link, Root
 
@@ -61,7 +61,7 @@ class SitemapHandlers(ListedHandlers):
     def name_sitemaps(self, host: str, text: bytes, root: Root) -> Iterator[Output]:
         """Yield the events for the sitemaps of one root on a host."""
         option = self.sitemaps_of(root)
-        if option == "no" or root.depth == 0 or host not in (root.host, frontier_key(root.url)) or not scheme_of(host).limited:
+        if option == "no" or root.depth == 0 or host not in (root.host, frontier_key(root.url)) or not is_web(host):
             return
         urls = [canonical(url, _robots(host)) for url in robots.sitemaps(text)]
         urls += [f"{host}/{NAME}"] if option == "yes" else []

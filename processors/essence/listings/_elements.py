@@ -14,7 +14,8 @@ from processors.essence.formats.xml import local
 
 MAX_BYTES = 64 << 20
 """Bytes of a listing that are read, decompressed (sitemaps.org: 50 MB)."""
-MAX_CHILDREN = 1_000_000
+MAX_CHILDREN = 250_000
+"""Children of a listing: five times what the protocol of sitemaps allows, and little enough for the memory of a parser process."""
 MAX_INSIDE = 50_000
 """Elements of one entry: a tree of tiny elements takes a hundred times as much memory as its text."""
 CHANNEL = "channel"
@@ -22,7 +23,7 @@ CHANNEL = "channel"
 PIECE, SLICE = 65_536, 1_024
 _GZIP = b"\x1f\x8b"
 _ENTITY = re.compile(rb"<!ENTITY", re.IGNORECASE)
-_PROLOG = r"\A\ufeff?\s*+(?:<\?[^>]*+>\s*+|<!--(?s:.{0,2000}?)-->\s*+|<!DOCTYPE[^>\[]*+>\s*+|(?!)){0,5}+"
+_PROLOG = r"\A\ufeff?\s*+(?:<\?[^>]*+>\s*+|<!--(?s:.{0,2000}?)-->\s*+|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>\s*+|(?!)){0,5}+"
 
 
 class ListingError(ValueError):

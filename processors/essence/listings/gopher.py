@@ -63,6 +63,13 @@ class MenuLine(NamedTuple):
     port: int
 
 
+class ParsedMenu(ParsedListing, frozen=True):
+    """A parsed menu."""
+
+    refused: tuple[tuple[str, str], ...] = ()
+    """URL and rule of the items that are never requested."""
+
+
 class Failure(NamedTuple):
     """An error that a server sent in place of an item."""
 
@@ -120,7 +127,7 @@ def _text(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
-def parse(body: BinaryIO, url: str) -> ParsedListing:
+def parse(body: BinaryIO, url: str) -> ParsedMenu:
     """Return the files, menus and links that a menu lists. `url`: its canonical URL. Raises ValueError if it is no menu."""
     reader = _Reader(body)
     children: dict[str, ListedChild] = {}
@@ -145,7 +152,7 @@ def parse(body: BinaryIO, url: str) -> ParsedListing:
         children[target] = ListedChild(url=target, kind=kind, text=line.text.strip()[:MAX_TEXT])
     if reader.malformed and not lines:
         raise ValueError("not a Gopher menu")
-    return ParsedListing(
+    return ParsedMenu(
         children=tuple(children.values()),
         coverage="open",
         whole=reader.whole,

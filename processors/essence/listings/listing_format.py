@@ -33,5 +33,3 @@ class ParsedListing(msgspec.Struct, frozen=True):
     """Whether it was read to its end; otherwise its missing children prove nothing."""
     reason: str = ""
     """Why it was not."""
-    refused: tuple[tuple[str, str], ...] = ()
-    """URL and rule of children that are never requested."""

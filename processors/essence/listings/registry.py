@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from processors.essence.listings import feed, sitemap
 from processors.essence.listings.listing_format import ParsedListing
-from processors.schemes import scheme_of
+from processors.schemes import is_web
 
 HEAD = 65_536
 """Bytes of a body by which a format is recognized."""
@@ -56,7 +56,7 @@ SITEMAP, FEED = Format("sitemap", sitemap.parse), Format("feed", feed.parse)
 
 def listing_format(url: str, content_type: str, head: bytes, *, expected: bool) -> Format | None:
     """Return the format of an object, None if it is no listing. `head`: its first HEAD bytes; `expected`: see above."""
-    if not scheme_of(url).limited:
+    if not is_web(url):
         return STATED.get(content_type.partition(";")[0].strip().lower())
     if sitemap.is_sitemap(head) or (expected and sitemap.is_url_list(head)):
         return SITEMAP

@@ -174,9 +174,10 @@ def test_essence_summarizes_a_menu_and_discovers_its_items(run: Run) -> None:
     assert (summary.type, summary.attributes["title"]) == ("GopherMenu", ("Welcome to the burrow",))
     assert summary.attributes["url-references"] == ("http://www.example.org/",)
     events = [r for r in records if isinstance(r, CrawlEvent)]
-    found = {event.host: [link.url for link in event.links] for event in events if event.kind == "discovered"}
+    found = {event.host: {link.url for link in event.links} for event in events if event.kind == "discovered"}
     assert set(found) == {"gopher://gopher.example.org", "http://www.example.org", "gopher://[2001:db8::7]:7070"}
-    assert found["gopher://gopher.example.org"] == [c.url for c in parse(io.BytesIO(SAMPLE.read_bytes()), URL).children][:4]
+    assert found["gopher://gopher.example.org"] == {c.url for c in parse(io.BytesIO(SAMPLE.read_bytes()), URL).children[:4]}
+    assert {event.coverage for event in events if event.kind == "discovered"} == {"open"}
     assert {event.reason for event in events if event.kind == "refused"} == {REFUSED["7"], REFUSED["8"], REFUSED["2"]}
     assert isinstance(records[-1], Complete)
 
