@@ -56,8 +56,16 @@ def file_name(url: str) -> str:
     object_url, _, path = url.rpartition("#")
     if object_url:
         return readable(path.rpartition("/")[2])
-    place = path.partition("://")[2].partition("?")[0].rstrip("/")
-    return readable(place.rpartition("/")[2]) if "/" in place else ""
+    return readable(last_segment(path))
+
+
+def last_segment(object_url: str) -> str:
+    """Return the last segment of an object's path, which names it, percent-encoded; "" for a URL without a path."""
+    place = object_url.partition("#")[0].partition("://")[2].partition("?")[0].rstrip("/")
+    _, slash, path = place.partition("/")
+    if slash and scheme_of(object_url).typed:
+        path = path[1:]
+    return path.rpartition("/")[2]
 
 
 def file_url(path: bytes, *, folder: bool = False) -> str:

@@ -27,6 +27,8 @@ class Scheme(NamedTuple):
     """A URL that ends with a slash is a listing: its children are what there is, and what is missing in it is gone."""
     described: bool
     """Owner, group and mode of an object come with it as header fields."""
+    typed: bool = False
+    """The first character of a path is the type of the item (RFC 4266), not part of its name."""
 
 
 SCHEMES: Mapping[str, Scheme] = {
@@ -35,6 +37,8 @@ SCHEMES: Mapping[str, Scheme] = {
         Scheme("http", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("https", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("ftp", "network", paced=True, limited=True, listings=True, described=False),
+        Scheme("gopher", "network", paced=True, limited=True, listings=False, described=False, typed=True),
+        Scheme("news", "network", paced=True, limited=True, listings=False, described=False),
         Scheme("file", "machine", paced=False, limited=False, listings=True, described=True),
     )
 }
@@ -67,3 +71,8 @@ def may_link(source: str, target: str) -> bool:
 def is_web(url: str) -> bool:
     """Return whether a URL, or a frontier key, is of HTTP, whose listings are never complete."""
     return scheme_of(url).name in ("http", "https")
+
+
+def has_complete_listings(url: str) -> bool:
+    """Return whether the listings of a URL's scheme state all that there is: not those of HTTP, nor menus of Gopher."""
+    return not is_web(url) and not scheme_of(url).typed

@@ -23,7 +23,9 @@ from urllib.parse import unquote_to_bytes
 from ada_url import join_url, normalize_url
 
 from processors.ftp_urls import canonical_ftp
+from processors.gopher_urls import canonical_gopher
 from processors.identity import file_url
+from processors.news_urls import canonical_news
 from processors.schemes import may_name, scheme_of
 
 Network = IPv4Network | IPv6Network
@@ -59,7 +61,7 @@ _PLAIN = re.compile(
 
 
 def canonical(url: str, base: str = "") -> str | None:
-    """Return the canonical form of an http, https, `ftp:` or `file:` URL, relative to `base` if given; None if malformed or other.
+    """Return the canonical form of a URL of a gathered scheme, relative to `base` if given; None if malformed or other.
 
     Fragment, credentials, default port, an empty query and the dots that end a host name are dropped. A web page cannot name
     files of this machine: a `file:` URL with a base that is not one yields None.
@@ -69,6 +71,9 @@ def canonical(url: str, base: str = "") -> str | None:
         return url if not base or may_name(base, url) else None
     if len(url) > MAX_GIVEN:
         return None
+    if opaque := _OPAQUE.match(url):
+        made = _CANONICAL[opaque[1].lower()](url)
+        return made if made and len(made) <= MAX_URL and (not base or may_name(base, made)) else None
     try:
         href: str = join_url(base, url) if base else normalize_url(url)
     except ValueError:  # UnicodeEncodeError, for lone surrogates, is a subclass
@@ -124,8 +129,17 @@ def _ftp(href: str) -> str | None:
     return result if result and len(result) <= MAX_PATH else None
 
 
-_CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": _web, "file": _file, "ftp": _ftp}
+_CANONICAL: Mapping[str, Callable[[str], str | None]] = {
+    "http": _web,
+    "https": _web,
+    "file": _file,
+    "ftp": _ftp,
+    "gopher": canonical_gopher,
+    "news": canonical_news,
+}
 """What makes the URLs of a scheme canonical."""
+_OPAQUE = re.compile(r"[\0- ]*(gopher|news):", re.IGNORECASE)
+"""Schemes whose paths are opaque. The URL standard would remove `..` and line ends from them."""
 
 
 class Suspicion(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from processors import identity
+from processors.essence.listings.gopher import ParsedMenu
 from processors.essence.listings.listing_format import Coverage, ParsedListing
 from processors.essence.selection import Selection, select
 from processors.urls import canonical
@@ -88,6 +89,11 @@ def listed(obj: FetchedObject, parsed: ParsedListing) -> Iterator[CrawlEvent]:
     coverage = parsed.coverage if parsed.whole else "rolling"
     for host, links in hosts.items():
         yield from covered(obj, host, tuple(links.values()), coverage)
+    rules: dict[tuple[str, str], list[Link]] = {}
+    for url, rule in parsed.refused if isinstance(parsed, ParsedMenu) else ():
+        rules.setdefault((identity.frontier_key(url), rule), []).append(Link(url=url))
+    for (host, rule), dropped in rules.items():
+        yield from refused(obj, host, dropped, rule)
 
 
 def covered(obj: FetchedObject, host: str, links: Sequence[Link], coverage: Coverage) -> Iterator[CrawlEvent]:

@@ -26,8 +26,8 @@ from processors.essence.formats.streams import Digest
 from processors.essence.listings.registry import HEAD, Format, listing_format
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
-from processors.identity import frontier_key
-from processors.schemes import is_listing, is_web, scheme_of
+from processors.identity import frontier_key, last_segment
+from processors.schemes import has_complete_listings, is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.records import (
     MAX_REASON,
@@ -100,8 +100,8 @@ def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
     if is_listing(obj.url) and not scheme_of(obj.url).paced:
         yield from listing.slices(obj, [])
     elif obj.as_listing:
-        # What a sitemap had may exist without it; what a folder had does not.
-        yield from listing.covered(obj, frontier_key(obj.url), (), "open" if is_web(obj.url) else "complete")
+        # What a sitemap or menu had may exist without it; what a folder had does not.
+        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if has_complete_listings(obj.url) else "open")
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
 
@@ -208,9 +208,7 @@ def _directory(walk: Walk, body: BinaryIO) -> Iterator[Output]:
 
 def _thing(obj: FetchedObject) -> Thing:
     """Return the metadata of the object itself, as its source states them."""
-    last = obj.url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
-    # In a URL without a path the last part is the host, not a name.
-    name = unquote_to_bytes(last) if "/" in obj.url.partition("://")[2].rstrip("/") else b""
+    name = unquote_to_bytes(last_segment(obj.url))
     # Only some schemes define these headers; an HTTP server may send fields of the same names.
     described = obj.headers if scheme_of(obj.url).described else {}
     return Thing(

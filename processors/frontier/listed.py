@@ -29,6 +29,7 @@ from processors.frontier.listed_rows import with_listing, without_listing
 from processors.frontier.requests import Lastmod, Output
 from processors.frontier.state import ListingSource, UrlState, Waiting
 from processors.identity import frontier_key, url_digest
+from processors.schemes import is_web
 from schemas.records import CrawlEvent, Link, Root, Span
 
 PROBES = 20
@@ -101,8 +102,8 @@ class ListedHandlers(DoubtHandlers):
         return self._has_valid_mark(host, known, root) and not self.is_probe(host, digest, known, root)
 
     def is_probe(self, host: str, digest: bytes, known: UrlState, root: Root) -> bool:
-        """Return whether a URL is requested in this run to verify its mark."""
-        if self.lastmod_of(root) != "auto" or not self._has_valid_mark(host, known, root):
+        """Return whether a URL is requested in this run to verify its mark. A mark that a protocol defines is not verified."""
+        if not is_web(host) or self.lastmod_of(root) != "auto" or not self._has_valid_mark(host, known, root):
             return False
         drawn = hashlib.sha256(digest + root.run.encode()).digest()
         return int.from_bytes(drawn[:4], "big") % PROBES == 0

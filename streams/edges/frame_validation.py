@@ -4,8 +4,8 @@ Laws:
 - Only records of the object that the child was given are accepted: its URL, its version, the OIDs of its own members. So no other
   summary is replaced or removed, and the state of no other URL changes.
 - In `crawl`, a child may report links and refusals, never seeded or fetched events, and only under the object's own root; a file
-  has no links, a folder links to its own content, and nothing from the network links to a file. No page or sitemap states that what
-  it does not list is gone.
+  has no links, a folder links to its own content, and nothing from the network links to a file. No page, sitemap or menu states
+  that what it does not list is gone.
 
 A child can still do what the object itself could have done: have any attributes, and any links.
 Cost: 8 us a summary, since only these fields are read, which come first.
@@ -14,7 +14,7 @@ Cost: 8 us a summary, since only these fields are read, which come first.
 from __future__ import annotations
 
 from processors.identity import oid
-from processors.schemes import is_listing, is_web, may_name, scheme_of
+from processors.schemes import has_complete_listings, is_listing, may_name, scheme_of
 from schemas.codec import HEADER, record_type
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary
 from streams.edges.parse_job import Frame
@@ -94,7 +94,7 @@ class FrameValidator:
             and (event.url.encode(), event.depth, event.root) == (self._key, self._depth, self._root)
             and event.robots is None
             and event.validators is None
-            and not (event.coverage == "complete" and is_web(event.url))
+            and (event.coverage != "complete" or has_complete_listings(event.url))
             and event.host.encode() == frame.key
             and partition_of(frame.key, self._partitions) == frame.partition
             and self._leads(event)

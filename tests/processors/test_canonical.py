@@ -72,7 +72,7 @@ NONE = [
     "ftp://example.org/..;type=i",
     "ftp://example.org/%2F../x",
     "ftp://example.org/" + "x" * MAX_PATH,
-    "gopher://example.org/",
+    "gopher:example.org",
     "ws://example.org/",
     "about:blank",
     "file://server/share/x",

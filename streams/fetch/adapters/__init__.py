@@ -65,8 +65,10 @@ class BulkAdapter(Protocol):
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
     "ftp": "streams.fetch.adapters.ftp:Ftp",
+    "gopher": "streams.fetch.adapters.gopher:Gopher",
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
+    "news": "streams.fetch.adapters.nntp:Nntp",
 }
 """The adapter of each scheme, as module and class; a module is imported at the first URL of its schemes."""
 

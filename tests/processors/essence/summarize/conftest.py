@@ -46,16 +46,17 @@ def summary() -> Callable[..., Found]:
 
 
 @pytest.fixture(scope="session")
-def golden(summary: Callable[..., Found]) -> Callable[[Path, str], dict[str, Any]]:
-    """Function from a sample and its file name to its summary in JSON form."""
+def golden(summary: Callable[..., Found]) -> Callable[..., dict[str, Any]]:
+    """Function from a sample, its file name and the type that its source states, if any, to its summary in JSON form."""
 
-    def make(sample: Path, name: str) -> dict[str, Any]:
+    def make(sample: Path, name: str, stated: str = "") -> dict[str, Any]:
         body = sample.read_bytes()
-        kind = recognize(name.encode(), body[:65_536])
-        found = summary(name.encode(), body, f"http://example.org/samples/{name}")
+        kind = recognize(name.encode(), body[:65_536], stated)
+        found = summary(name.encode(), body, f"http://example.org/samples/{name}", stated)
         text = {k: [v if isinstance(v, str) else v.decode("latin-1") for v in vs] for k, vs in found.attributes.items()}
         links = [{"url": link.url, "text": link.text} for link in found.links]
-        whole = {"name": name, "type": kind.type, "content_type": kind.content_type, "attributes": text, "links": links}
+        whole: dict[str, Any] = {"name": name} | ({"stated": stated} if stated else {})
+        whole |= {"type": kind.type, "content_type": kind.content_type, "attributes": text, "links": links}
         return dict(json.loads(json.dumps(whole)))
 
     return make

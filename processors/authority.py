@@ -1,0 +1,63 @@
+"""Canonical host and port of URLs whose scheme the WHATWG URL standard does not know (gopher, news).
+
+The standard leaves the host of such a scheme as it is written, so that `0x7f.1` would not be recognized as an address. Here it is
+parsed as the host of an http URL is.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from ada_url import normalize_url
+
+MAX_HOST = 253
+MAX_PORT = 65_535
+
+_AUTHORITY = re.compile(r"(?:[^/?#]*@)?(\[[0-9A-Fa-f:.]{2,45}\]|[^\[\]@:/?#\\]+)(?::([0-9]{0,5}))?")
+
+
+def canonical_authority(text: str, port: int) -> str | None:
+    """Return the canonical form of an authority (RFC 3986, 3.2) without user and default `port`; None if it is malformed.
+
+    A port of 0 or above 65535 is malformed. The dots that end a host name are dropped.
+    """
+    found = _AUTHORITY.fullmatch(text)
+    host = _host(found[1]) if found else ""
+    if found is None or not host:
+        return None
+    given = int(found[2]) if found[2] else port
+    if not 0 < given <= MAX_PORT:
+        return None
+    return host if given == port else f"{host}:{given}"
+
+
+def _host(text: str) -> str:
+    """Return the canonical host, "" for what is none."""
+    try:
+        href: str = normalize_url(f"http://{text}/")
+    except ValueError:  # UnicodeEncodeError, for lone surrogates, is a subclass
+        return ""
+    host = href[len("http://") : -1]
+    if not href.endswith("/") or "/" in host or len(host) > MAX_HOST:
+        return ""
+    # What is left without the dots may be an address (`1.2.3.4..`), so it is parsed again.
+    return _host(host.rstrip(".")) if host.endswith(".") else host
+
+
+def split(url: str, scheme: str) -> tuple[str, str] | None:
+    """Return authority and path of `scheme://authority/path`, without fragment; None for another form, or with a control character.
+
+    The path has its first slash, or is empty.
+    """
+    head, mark, rest = url.strip("\x00\t\n\x0b\x0c\r ").partition("://")
+    rest = rest.partition("#")[0]
+    if not mark or head.lower() != scheme or any(c < " " or c == "\x7f" for c in rest):
+        return None
+    authority, slash, path = rest.partition("/")
+    return authority, slash + path
+
+
+def escaped(data: bytes, safe: str) -> str:
+    """Return bytes percent-encoded, except unreserved characters (RFC 3986, 2.3) and those in `safe`."""
+    return quote(data, safe=safe + "~")
