@@ -203,10 +203,10 @@ class RequestScheduler:
         if self.lapsed(known):
             yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
-            self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
+            self.table.schedule(host, digest, known, self.now + self.refresh_of(known, self.known_root(known)))
 
     def refresh_of(self, known: UrlState, root: Root) -> int:
-        """Return the time in ms from a success to the next request of a URL, by its change rate."""
+        """Return the time in ms from an answer to the next request of a URL, by its change rate."""
         longest = root.refresh * 1000
         return next_visit(known, self.settings.price, min(self.settings.refresh_min, longest), longest)
 

@@ -195,6 +195,20 @@ def test_changing_page_is_requested_sooner_and_a_stable_one_is_not() -> None:
     assert always.row.due - always.time == MONTH
 
 
+def test_failure_leaves_a_page_its_interval() -> None:
+    """A page that failed is requested again after the interval of its change rate, as after a success."""
+    page = Page()
+    page.answer("fetched", "a")
+    page.wait(MONTH)
+    page.answer("fetched", "b")
+    interval = page.row.due - page.time
+    assert interval < MONTH / 2
+    page.wait(interval)
+    page.answer("failed", reason="status 403")
+    rate = change_rate(1, 1, page.row.first, page.row.confirmed)
+    assert page.row.due - page.time == round(refresh_interval(rate, SETTINGS.price, SETTINGS.refresh_min, MONTH)) == interval
+
+
 def test_redelivered_answer_counts_nothing() -> None:
     """An answer that is delivered again changes neither counts nor due time."""
     page = Page()

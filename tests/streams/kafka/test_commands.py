@@ -17,6 +17,7 @@ from schemas.ports import Logged, Origin
 from schemas.records import Complete, FetchedObject, Rejected, Removed, Summary
 from sinks.gateway.ports import Rejection
 from streams.cli.collection import collection_of
+from streams.cli.commands.top import UNKNOWN as NOT_KNOWN
 from streams.config.settings import load
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
@@ -173,6 +174,15 @@ def test_gateway_shows_the_same_rejections_and_history_on_both_engines(
     lags = {stage.name: stage.lag for stage in status.stages}
     assert (lags["essence"], lags["frontier"], list(lags)) == (1, 2, [stage.name for stage in embedded.status().stages])
     assert list(on_kafka.why(f"{URL}#x")) == list(embedded.why(f"{URL}#x")) != []
+
+
+def test_top_shows_stages_on_kafka(both: Both, harvest: Run) -> None:
+    """`top` shows the lag and the rate of each stage of the cluster; that hosts and roots are not known there is a note."""
+    shown = harvest("top", "--json")
+    found = {one["stage"]: (one["lag"], one["rate"]) for one in map(json.loads, shown.stdout.splitlines())}
+    assert list(found) == [stage.name for stage in topology(TopologySettings()).stages]
+    assert (found["essence"], found["catalog"], found["fetch"]) == ((1, 0.0), (2, 0.0), (0, 0.0))
+    assert shown.stderr == f"harvest: {NOT_KNOWN}\n"
 
 
 def test_retry_appends_original_bytes_to_original_partition(both: Both, harvest: Run, broker: Broker, cluster: Cluster) -> None:
