@@ -223,7 +223,7 @@ def test_histories_of_urls_paths_and_members(harvest: Any, tree: Path) -> None:
     assert [event.event for event in by_url if event.topic == "broker.main"] == ["summary of type HTML"]
     assert list(found.why(str(tree / "page.html"))) == list(by_url)
     assert found.why(f"file://{tree}/notes")
-    for nothing in ("", "file:///none", "gopher://x/", "http://[", "a\0b", "\ud800", "x" * 100_000):
+    for nothing in ("", "file:///none", "wais://x/", "http://[", "a\0b", "\ud800", "x" * 100_000):
         assert not found.why(nothing), nothing
 
 

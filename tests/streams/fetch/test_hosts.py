@@ -61,7 +61,9 @@ def test_robots_redirects_are_followed_five_times(hops: int, edge: Any, run: Any
     run(scenario())
 
 
-@pytest.mark.parametrize("case", [("http://inner.example/robots.txt", None), ("file:///etc/passwd", b""), ("gopher://a/", b"")])
+@pytest.mark.parametrize(
+    "case", [("http://inner.example/robots.txt", None), ("file:///etc/passwd", b""), ("gopher://a/", b""), ("wais://a/", b"")]
+)
 def test_robots_redirect_to_forbidden_target_is_refused(
     case: tuple[str, bytes | None], edge: Any, run: Any, make_answer: Any
 ) -> None:
