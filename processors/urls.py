@@ -58,6 +58,8 @@ _PLAIN = re.compile(
     re.ASCII,
 )
 """URLs that are canonical already: a host name in lower case (no address), no port, no escape, no `.` or `..` segments."""
+_NAME = re.compile(r"[\w~-][\w.~-]*+", re.ASCII)
+"""A last segment without escapes that is neither `.` nor `..`."""
 
 
 def canonical(url: str, base: str = "") -> str | None:
@@ -81,6 +83,25 @@ def canonical(url: str, base: str = "") -> str | None:
     href = href.partition("#")[0]
     make = _CANONICAL.get(href.partition(":")[0])
     return make(href) if make and (not base or may_name(base, href)) else None
+
+
+def canonicalizer(base: str) -> Callable[[str], str | None]:
+    """Return `canonical` relative to `base`, faster for many URLs of few folders: each folder is parsed once.
+
+    A plain last segment (or end of a query) cannot change the form of the URL, so what holds for one of them holds for all.
+    """
+    folders: dict[str, bool] = {}
+
+    def found(url: str) -> str | None:
+        above, _, name = url.rpartition("/")
+        if len(url) >= MAX_HOST or not _NAME.fullmatch(name):
+            return canonical(url, base)
+        kept = folders.get(above)
+        if kept is None:
+            kept = folders[above] = canonical(f"{above}/x", base) == f"{above}/x"
+        return url if kept else canonical(url, base)
+
+    return found
 
 
 def _web(href: str) -> str | None:
@@ -256,6 +277,11 @@ def guard(address: str, allow: Sequence[Network]) -> str:
 
     `address` is a numeric IPv4 or IPv6 address, as resolved. `allow` lists the networks of permitted local targets.
     """
+    return _guarded(address, tuple(allow))
+
+
+@lru_cache(1_024)  # a request is checked three times, and a host has many
+def _guarded(address: str, allow: tuple[Network, ...]) -> str:
     try:
         found = ip_address(address)
     except ValueError:

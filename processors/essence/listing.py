@@ -14,7 +14,7 @@ from processors import identity
 from processors.essence.listings.gopher import ParsedMenu
 from processors.essence.listings.listing_format import Coverage, ParsedListing
 from processors.essence.selection import Selection, select
-from processors.urls import canonical
+from processors.urls import canonicalizer
 from schemas.records import MAX_LINKS, CrawlEvent, Entry, FetchedObject, Link, Listing, Span
 
 LOW, HIGH = b"", b"\xff" * 16
@@ -127,8 +127,9 @@ def refused(obj: FetchedObject, host: str, links: Iterable[Link], rule: str) -> 
 def references(obj: FetchedObject, links: Iterable[Link]) -> Iterator[CrawlEvent]:
     """Yield `discovered` events for the links of a page: each target once, grouped by host in the order of first occurrence."""
     hosts: dict[str, dict[str, Link]] = {}
+    canonical = canonicalizer(obj.url)
     for link in links:
-        url = canonical(link.url, obj.url)
+        url = canonical(link.url)
         if url and url != obj.url:
             found = Link(url=url, kind=link.kind, text=link.text)
             hosts.setdefault(identity.frontier_key(url), {}).setdefault(url, found)

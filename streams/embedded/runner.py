@@ -48,6 +48,10 @@ from streams.topology.routing import Router
 
 GATHER = 0.1
 """Maximum seconds between turns while every child has work: results that finish meanwhile share a transaction."""
+LINGER, LOOK = 0.01, 0.002
+"""Maximum seconds between turns while requests are in flight, and seconds between two checks whether any are: answers that arrive
+meanwhile share a transaction. A turn has costs of its own, those of ten pages in the frontier.
+"""
 IDLE = 0.05
 """Maximum seconds of sleep when nothing moved: another process may have appended records."""
 NEARLY = 1_000
@@ -246,9 +250,13 @@ class Embedded:
             self.chores = None if over else chores
 
     async def _gather(self) -> None:
-        """Let the edges finish more results for the next turn, as long as every child has work without it."""
+        """Let the edges finish more results for the next turn, as long as every child has work without it, or fetches go on."""
         end = asyncio.get_running_loop().time() + GATHER
         await asyncio.sleep(0)
+        for _ in range(round(LINGER / LOOK)):
+            if self.essence.saturated() or not self.fetch.flying():
+                break
+            await asyncio.sleep(LOOK)
         while self.essence.saturated() and (rest := end - asyncio.get_running_loop().time()) > 0:
             self._wake.clear()
             with suppress(asyncio.TimeoutError):

@@ -65,7 +65,10 @@ class Stored(NamedTuple):
 
 def bounded(text: str, limit: int = MAX_REASON) -> str:
     """Return at most `limit` characters of `text` for a record, with non-printable characters replaced."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text[:limit])
+    text = text[:limit]
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
 
 
 @dataclass(frozen=True, slots=True)

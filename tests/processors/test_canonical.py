@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.identity import file_path, file_url
-from processors.urls import MAX_PATH, MAX_URL, canonical, suspicion
+from processors.urls import MAX_PATH, MAX_URL, canonical, canonicalizer, suspicion
 
 WEB = [
     ("http://example.org", "http://example.org/"),
@@ -260,3 +260,19 @@ def test_reason_of_suspicion_is_bounded(rest: str) -> None:
     """The reason for any URL is bounded."""
     found = suspicion("http://a.example/" + rest)
     assert found is None or len(found.reason) <= 150
+
+
+@given(
+    folders=st.lists(st.one_of(st.sampled_from([url for url, _ in WEB] + NONE), st.text(max_size=12)), min_size=1, max_size=3),
+    names=st.lists(
+        st.one_of(st.sampled_from(["", ".", "..", "%2e", "x", "a.html", "?x=/", "x#y", "8080", "x" * 300]), st.text(max_size=6))
+    ),
+    base=st.sampled_from(["http://127.0.0.1:8080/a/b", "https://example.org/", "file:///home/x"]),
+)
+@example(folders=["http://127.0.0.1:8080/a"], names=["x", "y.html", "..", "."], base="http://127.0.0.1:8080/")
+@example(folders=["http://h:1/a?b=", "http://h:1/a#b", "http:/", "http://1.2.3"], names=["x", "4"], base="https://example.org/")
+def test_many_urls_have_the_same_form_as_each_alone(folders: list[str], names: list[str], base: str) -> None:
+    """The form of a URL does not depend on the URLs that were made canonical before it."""
+    of = canonicalizer(base)
+    for url in [f"{folder}/{name}" for folder in folders for name in names]:
+        assert of(url) == canonical(url, base)
