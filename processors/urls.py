@@ -26,7 +26,7 @@ from processors.ftp_urls import canonical_ftp
 from processors.gopher_urls import canonical_gopher
 from processors.identity import file_url
 from processors.news_urls import canonical_news
-from processors.schemes import may_name, scheme_of
+from processors.schemes import is_web, may_name, scheme_of
 
 Network = IPv4Network | IPv6Network
 
@@ -86,7 +86,7 @@ def canonical(url: str, base: str = "") -> str | None:
 
 
 def canonicalizer(base: str) -> Callable[[str], str | None]:
-    """Return `canonical` relative to `base`, faster for many URLs of few folders: each folder is parsed once.
+    """Return `canonical` relative to `base`, faster for many web URLs of few folders: each folder is parsed once.
 
     A plain last segment (or end of a query) cannot change the form of the URL, so what holds for one of them holds for all.
     """
@@ -94,7 +94,7 @@ def canonicalizer(base: str) -> Callable[[str], str | None]:
 
     def found(url: str) -> str | None:
         above, _, name = url.rpartition("/")
-        if len(url) >= MAX_HOST or not _NAME.fullmatch(name):
+        if len(url) >= MAX_HOST or not _NAME.fullmatch(name) or not is_web(url):
             return canonical(url, base)
         kept = folders.get(above)
         if kept is None:

@@ -56,7 +56,7 @@ class SitemapHandlers(ListedHandlers):
         """Yield the events for the sitemaps of a root whose server has been asked for its robots.txt already."""
         site = self.table.host(host)
         if site.robots_until > self.now:
-            yield from self.name_sitemaps(host, site.robots, root)
+            yield from self.name_sitemaps(host, self.table.robots(host, site), root)
 
     def name_sitemaps(self, host: str, text: bytes, root: Root) -> Iterator[Output]:
         """Yield the events for the sitemaps of one root on a host."""
