@@ -100,6 +100,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
     slowed: int = 0
     """Pause in ms because of overload; 0: none. See `politeness.py`."""
+    slowed_at: int = 0
+    """The last version of any request when that pause last doubled."""
     usual: int = 0
     """Usual time in ms from a request to the header of its answer; 0: unknown."""
 

@@ -72,8 +72,9 @@ def test_overload_lengthens_pause_and_lowers_credit() -> None:
 
 
 def answered(site: HostState, kind: Any, pause: int = 1_000, **more: Any) -> HostState:
-    """The row of a host after an answer, at time 0."""
-    return after_answer(site, CrawlEvent(kind=kind, host=HOST, time=0, **more), pause, 0)
+    """The row of a host after the answer, at time 0, to a request that was made after the last change of its pause."""
+    event = CrawlEvent(kind=kind, host=HOST, time=0, version=site.slowed_at + 1, **more)
+    return after_answer(site, event, pause, 0, site.slowed_at + 1)
 
 
 def test_pause_doubles_with_overload_and_returns_by_halves() -> None:
@@ -84,6 +85,15 @@ def test_pause_doubles_with_overload_and_returns_by_halves() -> None:
         pauses.append(pause_of(site, 1_000))
     assert pauses[:8] == [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]
     assert pauses[8:] == [30_000, 15_000, 7_500, 3_750, 1_875, 1_000, 1_000]
+
+
+def test_pause_doubles_once_for_requests_under_way() -> None:
+    """Requests that were made before the pause doubled do not double it again when they fail too."""
+    site = HostState()
+    for version in range(1, 9):
+        event = CrawlEvent(kind="failed", host=HOST, time=0, version=version, status=503)
+        site = after_answer(site, event, 1_000, 0, 8)
+    assert (site.slowed, site.next_allowed) == (2_000, 2_000)
 
 
 def test_overload_holds_host() -> None:
