@@ -51,6 +51,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     doubt_least: int = 20
     partitions: int = 1
     """Partitions of the frontier, over which the folders of a root are spread."""
+    part: int = 5_000
+    """URLs of a root that one event requests at most when a run begins; further ones follow with ticks."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 

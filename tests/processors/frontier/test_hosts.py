@@ -223,6 +223,26 @@ def test_index_of_earlier_version_is_built_at_first_use() -> None:
     assert {key for prefix in DERIVED for key, _ in partition.rows.scan(prefix)} == derived
 
 
+def test_run_of_a_large_root_begins_in_parts() -> None:
+    """One event requests a part of a root's URLs; ticks request the rest, and until then the run is not finished."""
+    partition = Partition(part=4)
+    for each in partition.seed(8):
+        partition.give("fetched", url=each.url, version=each.version)
+    root = Root(url=f"{HOST}/", run="2", urls=0)
+    partition.give("seeded", time=100, url=root.url, root=root, links=(Link(url=root.url, kind="page"),))
+    table = Table(partition.rows)
+    runs = [sum(known.run == "2" for _, _, known in table.all())]
+    while table.next_due() is not None and (table.next_due() or 0) <= 100:
+        assert outstanding(partition.rows, 100)
+        tick = Origin("crawl.ticks", 0, len(runs))
+        list(frontier(partition.rows, Tick(time=100), tick, partition.settings))
+        runs.append(sum(known.run == "2" for _, _, known in table.all()))
+    # The first part requests the root itself too, wherever it comes in the order.
+    assert runs[0] in (4, 5)
+    assert runs[-1] == 8
+    assert len(runs) == 2 or runs[1] == 8
+
+
 def test_root_whose_url_begins_another_has_own_urls() -> None:
     """Roots whose URLs have the same beginning do not share rows."""
     rows = MemoryRows()
