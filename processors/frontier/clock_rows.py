@@ -58,6 +58,10 @@ class ClockRows:
         clock = self._clock()
         return self._put_clock(clock.but(minted=max(clock.minted + 1, now))).minted
 
+    def minted(self) -> int:
+        """Return the last version that this partition has minted."""
+        return self._clock().minted
+
     def _clock(self) -> Clock:
         value = self.rows.get(b"t")
         return _clock(value) if value is not None else Clock()

@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from processors.frontier import root_index
 from processors.frontier.budget import FULL
@@ -40,8 +40,35 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         changed = self._limits_changed(event)
         root = self.root_of(event)
         hosts: dict[str, None] = {} if new else self._hosts_asked()
-        asked = set()
-        for host, digest, known in list(self.table.urls_of_root(root.url)):
+        asked = yield from self._begin(root, root_index.Part(b"", changed), hosts)
+        for link in event.links:
+            host = frontier_key(link.url)
+            if url_digest(link.url) not in asked:
+                yield from self.found(host, link, 0, root, event.url)
+            hosts[host] = None
+            yield from self.known_sitemaps(host, root)
+        yield from self._pump_anew(hosts)
+        yield from self.report(root, refused=self.table.limited(root.url))
+
+    def continue_run(self) -> Iterator[Output]:
+        """Request the next URLs of a root whose run has begun in part."""
+        for url, part in root_index.parts(self.table.rows, 1):
+            root, hosts = self.table.root(url.decode()), dict[str, None]()
+            if root is None:
+                root_index.put_part(self.table.rows, url.decode(), None)
+            else:
+                yield from self._begin(root, part, hosts)
+                yield from self._pump_anew(hosts)
+
+    def _begin(self, root: Root, part: root_index.Part, hosts: dict[str, None]) -> Generator[Output, None, set[bytes]]:
+        """Request the next URLs of a root for its run, and return their digests; `hosts` gets the hosts to request from."""
+        asked: set[bytes] = set()
+        number, last, changed = 0, b"", part.changed
+        for host, digest, known in self.table.urls_of_root(root.url, part.after):
+            if number == self.settings.part:
+                root_index.put_part(self.table.rows, root.url, root_index.Part(last, changed))
+                return asked
+            number, last = number + 1, host.encode() + b"\0" + digest
             if self._comes_back(host, known, root):
                 yield from self.revive(host, digest, known, root)
             elif known.state == "gone" and self.delivered(known):
@@ -49,22 +76,28 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
                 continue
             elif self._stale(known, root) and (changed or not self.is_left_to_mark(host, digest, known, root)):
                 yield from self._ask_anew(host, digest, known, root, changed=changed)
+            elif changed and part.after and known.run == root.run and not is_described_by_listing(known):
+                # Found by this run before its own turn: requested in full all the same.
+                yield from self._request_in_full(host, digest, known, root)
             elif known.state != "queued":
                 continue
             # On redelivery this same event may have queued the URL. Its host must be pumped here: nothing else does, unless it is
             # the root's.
             hosts[host] = None
             asked.add(digest)
-        for link in event.links:
-            host = frontier_key(link.url)
-            if url_digest(link.url) not in asked:
-                yield from self.found(host, link, 0, root, event.url)
-            hosts[host] = None
-            yield from self.known_sitemaps(host, root)
+        root_index.put_part(self.table.rows, root.url, None)
+        return asked
+
+    def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
+        if known.state == "ok":
+            yield from self.ask(host, digest, known.but(whole=True), root)
+        elif known.state in ("queued", "asked", "waiting"):
+            self.table.put(host, digest, known.but(whole=True))
+
+    def _pump_anew(self, hosts: dict[str, None]) -> Iterator[Output]:
         for host in hosts:
             self._look_up_anew(host)
             yield from self.pump(host)
-        yield from self.report(root, refused=self.table.limited(root.url))
 
     def _ask_anew(self, host: str, digest: bytes, known: UrlState, root: Root, *, changed: bool) -> Iterator[Output]:
         """Request a known URL in a new run; `changed`: the limits of the root, so that its links are admitted again."""
@@ -122,7 +155,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         self.table.end_root(root)
         self.budgets.end(root.url)
         hosts: dict[str, None] = {}
-        for host, digest, known in list(self.table.urls_of_root(root.url)):
+        for host, digest, known in self.table.urls_of_root(root.url):
             left = tuple(r for r in known.roots if r != root.url)
             if left:
                 yield from self._keep_for_other_roots(host, digest, known.but(roots=left))

@@ -55,7 +55,7 @@ class GrantHandlers(DiscoveryHandlers):
         self.budgets.reopened_at(root.url, self.origin)
         self.table.limited(root.url, on=False)
         hosts: dict[str, None] = {}
-        for host, digest, known in list(self.table.urls_of_root(root.url)):
+        for host, digest, known in self.table.urls_of_root(root.url):
             if known.state == "ok" and not is_described_by_listing(known):
                 yield from self.ask(host, digest, known.but(whole=True), root)
             elif known.state == "asked" and known.origin == self.origin:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.politeness import after_answer
+from processors.frontier.politeness import OVERLOADED, after_answer, after_robots
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
@@ -23,6 +23,10 @@ from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
+
+
+ENOUGH = 4
+"""Answers in a row by which a host asks for fewer requests until its robots.txt is requested again, before any page."""
 
 
 class OutcomeHandlers(SitemapHandlers):
@@ -38,6 +42,7 @@ class OutcomeHandlers(SitemapHandlers):
         if event.robots is not None:
             delay = robots.crawl_delay(event.robots, self.settings.agent)
             self.table.put_robots(event.host, event.robots)
+            site = after_robots(site, self.settings.pause)
             site = site.but(robots=b"", delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
             self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
             yield from self.find_sitemaps(event.host, event.robots, event.root)
@@ -77,7 +82,7 @@ class OutcomeHandlers(SitemapHandlers):
             site = self.table.host(event.host)
             if digest in site.flying:
                 left = site.but(flying=tuple(d for d in site.flying if d != digest))
-                rested = after_answer(left, event, self.settings.pause, self.now)
+                rested = after_answer(left, event, self.settings.pause, self.now, self.table.minted())
                 self.table.put_host(event.host, rested)
                 if rested.next_allowed > site.next_allowed:
                     self.table.wake_at(event.host, HOST_WAKE, rested.next_allowed)
@@ -126,10 +131,10 @@ class OutcomeHandlers(SitemapHandlers):
         if site.failures:
             self.table.put_host(host, site.but(failures=0))
 
-    def _count_failure(self, host: str) -> None:
-        """Count a failure of a host; after as many in a row as its credit, have the host resolved anew."""
+    def _count_failure(self, host: str, *, overloaded: bool) -> None:
+        """Count a failure of a host; after as many in a row as its credit, or as are enough, have the host resolved anew."""
         site = self.table.host(host)
-        dead = site.failures + 1 >= self.settings.credit
+        dead = site.failures + 1 >= min(self.settings.credit, ENOUGH if overloaded else self.settings.credit)
         self.table.put_host(
             host, site.but(failures=0 if dead else site.failures + 1, robots_until=0 if dead else site.robots_until)
         )
@@ -146,7 +151,7 @@ class OutcomeHandlers(SitemapHandlers):
                 known = known.but(held=True, missing=known.missing or self.now)
             wait = self.backoff(known.tries - 1, event.wait)
             if event.retryable and scheme_of(event.host).paced:
-                self._count_failure(event.host)
+                self._count_failure(event.host, overloaded=event.status in OVERLOADED)
             if event.retryable and known.tries < self.settings.tries and wait <= self.settings.patience:
                 self.table.schedule(event.host, digest, known.but(state="waiting"), self.now + wait)
             else:

@@ -5,8 +5,9 @@ Laws:
 - A host has as many outstanding requests as fit into the patience of the fetch edge at that pause, at least one and at most
   `credit`: more would wait for longer than the edge lets them, and come back as `deferred`.
 - 429, 503 and Retry-After concern the host, not only the URL (RFC 6585, 4; RFC 9110, 15.6.4 and 10.2.3): no request is made until
-  the wait is over, at least one pause. The pause doubles with each such answer, and with each that takes twice the usual time;
-  it is halved with every other answer, down to what it was.
+  the wait is over, at least one pause. The pause doubles with such an answer, and with one that takes twice the usual time, but
+  once for all requests that were made before it did; it is halved with every other answer, down to what it was.
+- A host at the longest pause is held for a moment more than a run waits for: its queue is left to the next run, or to the service.
 - The usual time is a moving average, of slow answers too: a server that stays slow becomes usual.
 """
 
@@ -19,6 +20,8 @@ OVERLOADED = (429, 503)
 """Statuses by which a server asks for fewer requests."""
 LONGEST_PAUSE = 60_000
 """Longest pause in ms because of overload."""
+MOMENT = 1_000
+"""Time in ms by which a host at the longest pause is held beyond it."""
 LEAST_PAUSE = 500
 """Shortest such pause in ms, also where the settings have none."""
 SLOW = 500
@@ -49,23 +52,49 @@ def doubled(pause: int) -> int:
 
 def hold_of(status: int, wait: int, pause: int) -> int:
     """Return for how many ms a host gets no request after a failure; `wait`: by Retry-After, `pause`: in force, both in ms."""
-    return max(wait, doubled(pause)) if status in OVERLOADED else wait
+    if status not in OVERLOADED:
+        return wait
+    longer = doubled(pause)
+    return max(wait, longer if longer < LONGEST_PAUSE else longer + MOMENT)
 
 
-def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int) -> HostState:
-    """Return the row of a host after the answer to one of its requests; `pause` as in `pause_of`, `now` in ms."""
+def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minted: int) -> HostState:
+    """Return the row of a host after the answer to one of its requests.
+
+    `pause`: as in `pause_of`; `now`: in ms; `minted`: the last version of any request.
+    """
     base = max(pause, site.delay)
     if event.kind == "failed":
-        if hold := hold_of(event.status, event.wait, max(base, site.slowed)):
-            held: HostState = site.but(slowed=doubled(max(base, site.slowed)), next_allowed=max(site.next_allowed, now + hold))
+        # The request may be older than the last change of the pause.
+        former = site.slowed // 2 if event.version <= site.slowed_at else site.slowed
+        if hold := hold_of(event.status, event.wait, max(base, former)):
+            held: HostState = _slower(site, event, base, minted).but(next_allowed=max(site.next_allowed, now + hold))
             return held
         return site
     if event.kind not in ("fetched", "unchanged", "gone"):
         return site
-    slow = event.latency >= SLOW and 0 < 2 * site.usual < event.latency
-    slowed = doubled(max(base, site.slowed)) if slow else site.slowed // 2
-    usual = site.usual
-    if event.latency >= 0:
-        usual = max(1, usual + (event.latency - usual) // SMOOTHING if usual else event.latency)
-    changed: HostState = site.but(slowed=slowed if slowed > max(base, LEAST_PAUSE // 2) else 0, usual=usual)
-    return changed
+    usual, latency = site.usual, event.latency
+    measured: HostState = site
+    if latency >= 0:
+        measured = site.but(usual=max(1, usual + (latency - usual) // SMOOTHING if usual else latency))
+    if latency >= SLOW and 0 < 2 * usual < latency:
+        return _slower(measured, event, base, minted)
+    eased: HostState = measured.but(slowed=_halved(site.slowed, base))
+    return eased
+
+
+def after_robots(site: HostState, pause: int) -> HostState:
+    """Return the row of a host that has answered with its robots.txt."""
+    eased: HostState = site.but(slowed=_halved(site.slowed, max(pause, site.delay)))
+    return eased
+
+
+def _halved(slowed: int, base: int) -> int:
+    return slowed // 2 if slowed // 2 > max(base, LEAST_PAUSE // 2) else 0
+
+
+def _slower(site: HostState, event: CrawlEvent, base: int, minted: int) -> HostState:
+    slower: HostState = (
+        site if event.version <= site.slowed_at else site.but(slowed=doubled(max(base, site.slowed)), slowed_at=minted)
+    )
+    return slower

@@ -62,6 +62,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Whether an equal mark of a listing saves a request: `auto` while samples confirm it, `trust`, `ignore`."""
     feeds: bool = False
     """Whether feeds that pages name are read as listings."""
+    part: int = 5_000
+    """URLs of a root that one event requests at most when a run begins; further ones follow with ticks."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
     price: int = DAY

@@ -20,6 +20,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from processors.frontier.robots_index import RuleIndex
+
 MAX_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
 MAX_LINE = 8 * 2_083 - 1
@@ -74,7 +76,7 @@ class Rule(NamedTuple):
 class Rules(NamedTuple):
     """What a robots.txt says to one agent: the rules in order of precedence, and the Crawl-delay in seconds."""
 
-    rules: tuple[Rule, ...]
+    rules: RuleIndex[Rule]
     delay: float | None
 
 
@@ -90,7 +92,8 @@ def allowed(robots: bytes, agent: str, url: str) -> bool:
     if not robots or path == "/robots.txt":
         return True
     compared = _compared(path).replace("*", "%2A").replace("$", "%24")
-    return next((rule.allow for rule in _parsed(robots, agent).rules if rule.matches(compared)), True)
+    rule = _parsed(robots, agent).rules.decisive(compared)
+    return rule is None or rule.allow
 
 
 def crawl_delay(robots: bytes, agent: str) -> float | None:
@@ -194,7 +197,7 @@ class _Reader:
     def rules(self) -> Rules:
         """Return what the lines so far say to the agent."""
         ordered = sorted(self._patterns[self._named], key=lambda rule: (-len(rule[1]), not rule[0]))
-        return Rules(tuple(_rule(allow, pattern) for allow, pattern in ordered), self._delays.get(self._named))
+        return Rules(RuleIndex([_rule(allow, pattern) for allow, pattern in ordered]), self._delays.get(self._named))
 
 
 def _rule(allow: bool, pattern: str) -> Rule:

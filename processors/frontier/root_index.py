@@ -1,4 +1,9 @@
-"""The URLs of each root: derived rows `a|root NUL host NUL digest`, so that the start of a run reads only those of its root.
+"""The URLs of each root, so that the start of a run reads only those of its root, and in parts.
+
+| row | holds |
+| --- | --- |
+| `a|root NUL host NUL digest` | a URL of the root (derived) |
+| `f|root` | the start of a run of the root is incomplete: a Part |
 
 Laws:
 - A row exists for every root of every URL, from before the URL's row names the root. A row without its URL, or for a root that the
@@ -11,9 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from schemas.ports import Rows
 
 PREFIX = b"a|"
+PARTS = b"f|"
 DIGEST = 16
 """Bytes of the digest that ends a key, after a NUL."""
 
@@ -41,13 +49,40 @@ def build(rows: Rows, urls: Iterable[tuple[str, bytes, Iterable[str]]]) -> None:
     rows.put(PREFIX, b"")
 
 
-def urls_of(rows: Rows, root: str) -> Iterator[tuple[bytes, bytes]]:
-    """Iterate over the URLs of a root by host and digest: the host as in a key. The rows may be changed meanwhile."""
-    prefix = after = PREFIX + root.encode() + b"\0"
+def urls_of(rows: Rows, root: str, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    """Iterate over the URLs of a root by host and digest: the host as in a key. The rows may be changed meanwhile.
+
+    `after`: host NUL digest of the last URL to leave out.
+    """
+    prefix = PREFIX + root.encode() + b"\0"
+    after = prefix + after
     while batch := [key for key, _ in rows.scan(prefix, after=after, limit=1_000)]:
         for key in batch:
             yield key[len(prefix) : -DIGEST - 1], key[-DIGEST:]
         after = batch[-1]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """How far the start of a run has come."""
+
+    after: bytes
+    """Host NUL digest of the last URL of the root that was requested."""
+    changed: bool
+    """Whether the limits of the root changed with this run."""
+
+
+def parts(rows: Rows, limit: int = -1) -> list[tuple[bytes, Part]]:
+    """Return the roots whose runs have begun in part: URL as in a key, Part."""
+    return [(key[len(PARTS) :], msgspec.msgpack.decode(value, type=Part)) for key, value in rows.scan(PARTS, limit=limit)]
+
+
+def put_part(rows: Rows, root: str, part: Part | None) -> None:
+    """Note how far the start of a run has come; None: to its end."""
+    key = PARTS + root.encode()
+    if part is not None:
+        rows.put(key, msgspec.msgpack.encode(part))
+    elif rows.get(key) is not None:
+        rows.delete(key)
 
 
 def _key(root: str, host: str, digest: bytes) -> bytes:

@@ -12,6 +12,7 @@
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
 | `a|root NUL host NUL digest` | the URL has that root: see `root_index.py` (derived) |
+| `f|root` | the start of a run of the root is incomplete: see `root_index.py` |
 | `c|root` | number of URLs of a root in this partition (derived) |
 | `m|host NUL listing NUL digest` | a listing from the network has the URL: `listed_rows.py` (derived) |
 | `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
@@ -108,11 +109,11 @@ class Table(ClockRows, HostRows):
         for key, value in self.rows.scan(b"u|"):
             yield decode_text(key[2:-17]), key[-16:], _known(value)
 
-    def urls_of_root(self, root: str) -> Iterator[tuple[str, bytes, UrlState]]:
-        """Iterate over every URL of a root, in the order of hosts and digests; rows may be changed meanwhile."""
+    def urls_of_root(self, root: str, after: bytes = b"") -> Iterator[tuple[str, bytes, UrlState]]:
+        """Iterate over every URL of a root behind `after`, in the order of host NUL digest; rows may be changed meanwhile."""
         if not root_index.is_complete(self.rows):
             root_index.build(self.rows, ((host, digest, known.roots) for host, digest, known in self.all()))
-        for key, digest in root_index.urls_of(self.rows, root):
+        for key, digest in root_index.urls_of(self.rows, root, after):
             host = decode_text(key)
             known = self.get(host, digest)
             if known is not None and root in known.roots:
@@ -183,13 +184,17 @@ class Table(ClockRows, HostRows):
         return found
 
     def next_due(self) -> int | None:
-        """Return the next due time in ms since the epoch, or None."""
+        """Return the next due time in ms since the epoch, or None; the time seen if a run has begun in part."""
+        if root_index.parts(self.rows, 1):
+            return self.advance(0).seen
         for key, _ in self.rows.scan(b"w|", limit=1):
             return int(key[2:15])
         return None
 
     def busy(self, until: int) -> bool:
-        """Return whether, by `until` ms, a host with a queue may be requested, or a retry or a host is due."""
+        """Return whether, by `until` ms, a host with a queue may be requested, a retry or a host is due, or a run begins."""
+        if root_index.parts(self.rows, 1):
+            return True
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
             host = queued[0][2:-18]
@@ -247,6 +252,7 @@ class Table(ClockRows, HostRows):
         self.rows.delete(b"g|" + root.url.encode())
         self.rows.delete(b"c|" + root.url.encode())
         self.rows.delete(b"v|" + root.url.encode())
+        root_index.put_part(self.rows, root.url, None)
         self.pause(root.url, on=False)
 
     def pause(self, url: str, *, on: bool) -> None:

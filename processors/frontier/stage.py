@@ -103,6 +103,7 @@ class Decision(GrantHandlers, OutcomeHandlers):
                 yield from self.ask(host, digest, known.but(due=0), self.known_root(known))
         for host in hosts:
             yield from self.pump(host)
+        yield from self.continue_run()
 
     def _look_again(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Request a gone URL at its refresh, or forget it. A root is requested for as long as it is a root."""

@@ -118,6 +118,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch until when marks of listings do not count, since one was wrong; 0: they do."""
     slowed: int = 0
     """Pause in ms because of overload; 0: none. See `politeness.py`."""
+    slowed_at: int = 0
+    """The last version of any request when that pause last doubled."""
     usual: int = 0
     """Usual time in ms from a request to the header of its answer; 0: unknown."""
 

@@ -7,7 +7,8 @@ packages: outcomes, memory, second run, sizes, search), `recognition` (corpora t
 types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
 `ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
 and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
-against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step, KB per
+against plain libarchive; memory with one of 10 GB), `hosts` (a crawl of 1,000 slow hosts through a kill, as their servers see it;
+memory and time of the frontier with a million URLs), `essence` (source bytes to summary bytes by type, time by step, KB per
 minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
 a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
@@ -30,6 +31,7 @@ from tests.bench import (
     bench_log,
     corpora,
     gateway,
+    hosts,
     judged,
     pages,
     queries,
@@ -80,6 +82,11 @@ class Size(NamedTuple):
     searched: int
     searched_remotely: int
     """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
+    hosts: int
+    watched: int
+    """Hosts of a crawl, and the seconds for which it is watched before and after a kill."""
+    found: int
+    """URLs of the frontier."""
     refreshed: int
     """Pages whose refreshing is simulated."""
     pages: int
@@ -104,6 +111,9 @@ FULL = Size(
     searched_remotely=10_000,
     refreshed=4_000,
     pages=3_000,
+    hosts=1_000,
+    watched=60,
+    found=1_000_000,
 )
 QUICK = Size(
     quick=True,
@@ -123,6 +133,9 @@ QUICK = Size(
     searched_remotely=0,
     refreshed=100,
     pages=50,
+    hosts=20,
+    watched=2,
+    found=20_000,
 )
 
 
@@ -246,6 +259,11 @@ def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from huge(size.unpacked, work)
 
 
+def measure_hosts(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure the share of what the pauses of many hosts allow, broken pauses, and memory and time of the frontier."""
+    yield from hosts.measured(size.hosts, (1.0, 2.0) if size.quick else (5.0, 20.0), size.watched, size.found, work)
+
+
 def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure source bytes to summary bytes, time by step, and KB per minute."""
     if size.quick:
@@ -285,6 +303,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "query": measure_query,
     "serve": measure_serve,
     "unnest": measure_unnest,
+    "hosts": measure_hosts,
     "essence": measure_essence,
     "refresh": measure_refresh,
     "tika": measure_tika,

@@ -72,8 +72,9 @@ def test_overload_lengthens_pause_and_lowers_credit() -> None:
 
 
 def answered(site: HostState, kind: Any, pause: int = 1_000, **more: Any) -> HostState:
-    """The row of a host after an answer, at time 0."""
-    return after_answer(site, CrawlEvent(kind=kind, host=HOST, time=0, **more), pause, 0)
+    """The row of a host after the answer, at time 0, to a request that was made after the last change of its pause."""
+    event = CrawlEvent(kind=kind, host=HOST, time=0, version=site.slowed_at + 1, **more)
+    return after_answer(site, event, pause, 0, site.slowed_at + 1)
 
 
 def test_pause_doubles_with_overload_and_returns_by_halves() -> None:
@@ -84,6 +85,15 @@ def test_pause_doubles_with_overload_and_returns_by_halves() -> None:
         pauses.append(pause_of(site, 1_000))
     assert pauses[:8] == [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]
     assert pauses[8:] == [30_000, 15_000, 7_500, 3_750, 1_875, 1_000, 1_000]
+
+
+def test_pause_doubles_once_for_requests_under_way() -> None:
+    """Requests that were made before the pause doubled do not double it again when they fail too."""
+    site = HostState()
+    for version in range(1, 9):
+        event = CrawlEvent(kind="failed", host=HOST, time=0, version=version, status=503)
+        site = after_answer(site, event, 1_000, 0, 8)
+    assert (site.slowed, site.next_allowed) == (2_000, 2_000)
 
 
 def test_overload_holds_host() -> None:
@@ -211,6 +221,26 @@ def test_index_of_earlier_version_is_built_at_first_use() -> None:
     derived = {key for prefix in DERIVED for key, _ in partition.rows.scan(prefix)}
     restore(partition.rows)
     assert {key for prefix in DERIVED for key, _ in partition.rows.scan(prefix)} == derived
+
+
+def test_run_of_a_large_root_begins_in_parts() -> None:
+    """One event requests a part of a root's URLs; ticks request the rest, and until then the run is not finished."""
+    partition = Partition(part=4)
+    for each in partition.seed(8):
+        partition.give("fetched", url=each.url, version=each.version)
+    root = Root(url=f"{HOST}/", run="2", urls=0)
+    partition.give("seeded", time=100, url=root.url, root=root, links=(Link(url=root.url, kind="page"),))
+    table = Table(partition.rows)
+    runs = [sum(known.run == "2" for _, _, known in table.all())]
+    while table.next_due() is not None and (table.next_due() or 0) <= 100:
+        assert outstanding(partition.rows, 100)
+        tick = Origin("crawl.ticks", 0, len(runs))
+        list(frontier(partition.rows, Tick(time=100), tick, partition.settings))
+        runs.append(sum(known.run == "2" for _, _, known in table.all()))
+    # The first part requests the root itself too, wherever it comes in the order.
+    assert runs[0] in (4, 5)
+    assert runs[-1] == 8
+    assert len(runs) == 2 or runs[1] == 8
 
 
 def test_root_whose_url_begins_another_has_own_urls() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from processors.frontier.requests import FrontierSettings
 from processors.identity import file_url, frontier_key, member_url, oid, url_digest
 from schemas.codec import decode, encode
 from schemas.records import (
@@ -258,7 +259,9 @@ def make_simulator() -> Callable[[World, int, random.Random], Simulator]:
     """A function that makes a simulator over a world, with choices from a random generator."""
 
     def make(world: World, partitions: int, rng: random.Random) -> Simulator:
-        return Simulator(topology(TopologySettings()), partitions, rng.randrange, fetcher(world), plain_essence)
+        return Simulator(
+            topology(TopologySettings(frontier=FrontierSettings(part=3))), partitions, rng.randrange, fetcher(world), plain_essence
+        )
 
     return make
 

@@ -66,7 +66,7 @@ def test_moving_pages_reach_final_state(seed: int, partitions: int, world: World
     urls = [SITE, *(f"http://{rng.choice('ab')}.test/p{number}" for number in range(8))]
     for url in urls:
         world.pages[url] = (f"page {url}", tuple(rng.sample(urls, 4)))
-    decided = topology(TopologySettings(frontier=FrontierSettings(credit=1 + seed % 2)))
+    decided = topology(TopologySettings(frontier=FrontierSettings(credit=1 + seed % 2, part=1 + seed % 5)))
     simulator = Simulator(decided, partitions, rng.randrange, fetcher(world), plain_essence)
     for run in ("r1", "r2"):
         world.moves = {url: rng.choice([other for other in urls if other != url]) for url in urls[1:] if rng.random() < 0.6}
