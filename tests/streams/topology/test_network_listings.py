@@ -67,7 +67,7 @@ def expected(site: Site, simulator: Simulator) -> Found:
 
 @pytest.mark.parametrize("coverage", ["open", "complete"])
 @pytest.mark.parametrize("partitions", [1, 4])
-@pytest.mark.parametrize("seed", [*range(8), 1089, 1122, 1134])  # the last: a crash before the request of a page that ends
+@pytest.mark.parametrize("seed", [*range(5), 1089, 1122, 1134])  # the last: a crash before the request of a page that ends
 def test_final_state_is_that_of_the_listings(seed: int, partitions: int, coverage: Coverage, world: World, seeded: Seeded) -> None:
     """Despite crashes and repeats, the database holds what listings and pages are, run after run; so do the derived rows."""
     rng = random.Random(seed)
