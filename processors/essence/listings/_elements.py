@@ -16,6 +16,8 @@ MAX_BYTES = 64 << 20
 """Bytes of a listing that are read, decompressed (sitemaps.org: 50 MB)."""
 MAX_CHILDREN = 250_000
 """Children of a listing: five times what the protocol of sitemaps allows, and little enough for the memory of a parser process."""
+MAX_ELEMENTS = 3_000_000
+"""Elements of a listing: twelve for each child, and a few seconds."""
 MAX_INSIDE = 50_000
 """Elements of one entry: a tree of tiny elements takes a hundred times as much memory as its text."""
 CHANNEL = "channel"
@@ -128,6 +130,7 @@ class _Tree:
         self.root: etree._Element | None = None
         self._names = names
         self._depth = 0
+        self._count = 0
         self._inside = 0
         """Elements since the last one that was dropped."""
 
@@ -140,8 +143,11 @@ class _Tree:
             if event == "start":
                 self._depth += 1
                 self._inside += 1
+                self._count += 1
                 if self._inside > MAX_INSIDE:
                     raise ListingError(f"more than {MAX_INSIDE:,} elements in one entry")
+                if self._count > MAX_ELEMENTS:
+                    raise ListingError(f"more than {MAX_ELEMENTS:,} elements")
                 continue
             self._depth -= 1
             named = local(element) in self._names

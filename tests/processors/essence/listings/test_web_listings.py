@@ -136,6 +136,9 @@ def test_endless_listings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_elements, "MAX_INSIDE", 100)
     found = parsed(OPEN + entries("a") + b"<url>" + b"<x/>" * 2_000)
     assert (paths(found), found.reason) == (["a"], "more than 100 elements in one entry")
+    monkeypatch.setattr(_elements, "MAX_ELEMENTS", 500)
+    found = parsed(OPEN + entries("a") + b"<x/>" * 2_000)
+    assert (paths(found), found.reason) == (["a"], "more than 500 elements")
 
 
 def test_names_with_line_ends_and_dots_are_canonical() -> None:
