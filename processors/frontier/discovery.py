@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from processors.frontier.budget import FULL
 from processors.frontier.budget_home import HomeHandlers
 from processors.frontier.doubt import DoubtHandlers, Vanished
+from processors.frontier.options import RootOptions
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import UrlState, Waiting
 from processors.identity import frontier_key, url_digest
@@ -31,9 +32,11 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
+        self._check_plan(event)
         self.enroll(event)
         yield from self.answer_claims(self.newest(event))
         changed = self._limits_changed(event)
+        self._plan(event)
         root = self.root_of(event)
         hosts: dict[str, None] = {}
         asked = set()
@@ -86,6 +89,19 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             return True
         return not (is_described_by_listing(known) and known.state == "ok" and self.same_rules(known))
 
+    def _check_plan(self, event: CrawlEvent) -> None:
+        """Raise ValueError for a plan that cannot be applied, before anything is written."""
+        if event.plan is not None:
+            RootOptions(event.plan)
+
+    def _plan(self, event: CrawlEvent) -> None:
+        """Store the plan of a root, unless a later run is known."""
+        if event.root is None or event.plan is None:
+            return
+        before = self.table.root(event.root.url)
+        if before is None or before.run <= event.root.run:
+            self.plans.put(event.root.url, event.plan)
+
     def _limits_changed(self, event: CrawlEvent) -> bool:
         """Return whether the root's limits changed or it has room again, so that refused URLs may be admitted."""
         root = event.root
@@ -93,6 +109,8 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         if root is None or before is None:
             return False
         changed = (before.depth, before.urls) != (root.depth, root.urls) or self.budgets.reopened_at(root.url) == self.origin
+        if event.plan is not None and before.run <= root.run:
+            changed = changed or event.plan != self.plans.of(root.url).plan
         limited = self.table.limited(root.url)
         # Elsewhere than at home, room is known once home has the reports of this run: it answers then.
         if changed or (limited and self.is_home(root) and self.has_room(root)):
@@ -110,6 +128,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             yield from self.again()
         self.table.end_root(root)
         self.budgets.end(root.url)
+        self.plans.end(root.url)
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.urls_of_root(root.url)):
             left = tuple(r for r in known.roots if r != root.url)

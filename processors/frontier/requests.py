@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from processors.frontier import robots
+from processors.frontier.options import PlanTable
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
 from processors.schemes import scheme_of
@@ -55,6 +56,7 @@ class RequestScheduler:
 
     def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
         self.table = table
+        self.plans = PlanTable(table.rows)
         clock = table.advance(time)
         self.now = clock.seen
         ticked = origin.topic.endswith(".ticks")
@@ -116,7 +118,7 @@ class RequestScheduler:
             depth=known.depth,
             address=site.address if site else "",
             validators=validators,
-            pause=site.delay if site else -1,
+            pause=max(site.delay if site else -1, self.pause_of(known)),
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
@@ -207,6 +209,7 @@ class RequestScheduler:
             time=self.now,
             root=self.known_root(first[1]),
             kind="resolve",
+            pause=self.pause_of(first[1]),
             rules=self.settings.rules,
         )
 
@@ -263,6 +266,10 @@ class RequestScheduler:
                     return root
         fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
+
+    def pause_of(self, known: UrlState) -> int:
+        """Return the longest pause in ms that the roots of a URL ask for; -1: none does."""
+        return max((self.plans.of(url).pause for url in known.roots), default=-1)
 
     def _requested_for(self, known: UrlState) -> Root:
         """Return the root that a request names: without doubts, it accepts all removals."""

@@ -5,6 +5,7 @@
 | `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
 | `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
+| `o|root` | Plan of the root, if it has one: see `options.py` |
 | `v|root` | Losses of the root in its last run |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
