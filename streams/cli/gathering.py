@@ -125,9 +125,11 @@ class Gathering:
             return self._known(depth, urls), False
         wanted: dict[str, Root] = {}
         wrong = False
+        with there(self.settings.data) as store:
+            plans = runs.plans(store) if store is not None else {}
         for name in names:
             try:
-                root = gathered_root(name, self.settings, depth, urls)
+                root = gathered_root(name, self.settings, depth, urls, plans)
                 wanted.setdefault(root.url, root)
             except Failure as failure:
                 if failure.code == USAGE:
