@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from schemas.record import Record
 
+NOT_LOCAL = "no such file in its local folder"
+"""Reason of a URL that is gone because the folder that it is mapped to does not have its file."""
+
 
 class LocalMap(Record, frozen=True, kw_only=True):
     """A part of a server whose files are read from this machine: the prefix of its URLs, and the `file:` URL of the folder."""

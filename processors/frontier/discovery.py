@@ -171,8 +171,11 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         if event.root is None or self.table.ended(event.root):
             return  # found by a run of a root that has since been removed
         root = self.root_of(event)
-        for link in event.links:
-            yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
+        for each in event.links:
+            link, exempt = self.rewritten(event, each, root)
+            yield from self.found(
+                event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail, exempt=exempt
+            )
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
@@ -181,7 +184,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         present = {url_digest(link.url): link for link in event.links}
         vanished = []
         for digest, known in list(self.table.between(event.host, span.low, span.high)):
-            if digest in present:
+            if digest in present and not self.outside(event.host, known):
                 continue
             if known.state != "gone" and known.url in known.roots:
                 # The child is a root too: no listing ends it, only the outcome of its own fetch.
@@ -218,11 +221,15 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         listed: bool = False,
         moves: int = 0,
         trail: tuple[str, ...] = (),
+        exempt: bool = False,
     ) -> Iterator[Output]:
-        """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it."""
+        """Admit a URL if it is new, and request it if it is due in this run.
+
+        `moves`, `trail`: of the redirects that led to it; `exempt`: no rule rewrites it.
+        """
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
-        here = Waiting(link, depth, parent, self.origin, listed, moves, trail)
+        here = Waiting(link, depth, parent, self.origin, listed, moves, trail, exempt)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             if known.moved:
                 yield from self._found_after_redirect(host, digest, known, root, here)
@@ -238,6 +245,8 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         fresh = UrlState(
             url=link.url, kind=link.kind, depth=here.depth, roots=(root.url,), run=root.run, moves=here.moves, trail=here.trail
         )
+        if here.exempt:
+            fresh = fresh.but(exempt=True)
         if known is not None:
             fresh = fresh.but(since=known.since)
             if known.moved:
@@ -249,6 +258,9 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
     def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
         """Add a root to a known URL, and request it if it is due in this run or has changed."""
         known = self._returned(host, digest, known, listed=here.listed)
+        if here.exempt and not known.exempt:
+            known = known.but(exempt=True)
+            self.table.put(host, digest, known)
         known = self._update_trail(host, digest, known, root, here.moves, here.trail)
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
@@ -340,15 +352,19 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             return "file and web URLs do not mix in one root"
         if 0 <= root.depth < depth:
             return "depth limit of the root"
-        if root.host and host not in (root.host, frontier_key(root.url)):
-            return "not on the server of the root"
+        if outside := self.plans.of(root.url).scope.refusal(link.url, host, depth, root):
+            return outside
         if counted:
             return ""
         # A trap never waits for credit: it would claim some that it does not use.
-        return self._trap(link.url) or ("" if self.has_room(root) else FULL)
+        return self._trap(link.url, root) or ("" if self.has_room(root) else FULL)
 
-    def _trap(self, url: str) -> str:
+    def _trap(self, url: str, root: Root) -> str:
         """Return why a new URL is refused as one of endlessly many, "" if it is not."""
+        variants = self.plans.of(root.url).plan.variants
+        limit = self.settings.variants if variants is None else variants
+        if limit and self.table.variants(url) >= limit:
+            return f"trap: more than {limit:,} queries of one path"
         found = suspicion(url)
         if found is None or self.table.similar(url) < MAX_SIMILAR:
             return ""

@@ -8,7 +8,6 @@ from processors.frontier.budget import ROOM
 from processors.frontier.discovery import DiscoveryHandlers
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import Budget
-from processors.schemes import scheme_of
 from schemas.records import CrawlEvent, Root
 
 
@@ -39,7 +38,9 @@ class GrantHandlers(DiscoveryHandlers):
         hosts: dict[str, None] = {}
         for _, host, each in sorted(found, key=lambda one: (one[2].depth, one[2].offset)):
             trail, moves, listed = each.trail, each.moves, each.listed
-            yield from self.found(host, each.link, each.depth, root, each.parent, listed=listed, moves=moves, trail=trail)
+            yield from self.found(
+                host, each.link, each.depth, root, each.parent, listed=listed, moves=moves, trail=trail, exempt=each.exempt
+            )
             hosts[host] = None
         self.settling = False
         for host in hosts:
@@ -57,7 +58,7 @@ class GrantHandlers(DiscoveryHandlers):
             if known.state == "ok" and not is_described_by_listing(known):
                 yield from self.ask(host, digest, known.but(whole=True), root)
             elif known.state == "asked" and known.origin == self.origin:
-                if not scheme_of(host).paced:
+                if self.is_direct(host, digest, known):
                     yield self.request(host, digest, known)
             elif known.state in ("queued", "asked", "waiting"):
                 self.table.put(host, digest, known.but(whole=True))

@@ -33,7 +33,7 @@ def parse_hours(text: str) -> Hours:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text[:40]!r} is not of the form 22:00-06:00 +01:00")
-    hours = [int(part) for part in found.groups(default="00") if part.isdigit()]
+    hours = [int(found[group] or 0) for group in (1, 2, 3, 4, 6, 7)]
     for hour, minute in zip(hours[::2], hours[1::2], strict=True):
         if hour > 23 or minute > 59:
             raise ValueError(f"{text[:40]!r} has a time that does not exist")

@@ -46,6 +46,7 @@ class RootOptions:
             except ValueError as error:
                 raise ValueError(f"hours: {error}") from None
         self.pause = -1 if plan.pause is None else plan.pause
+        self.fetches_missing = plan.missing == FETCH
         # The longest prefix first.
         self._maps = sorted(plan.map, key=lambda each: -len(each.url))
 

@@ -12,6 +12,7 @@ import msgspec
 
 from processors.frontier import robots
 from processors.frontier.options import PlanTable
+from processors.frontier.plan_rules import PlanRules
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
 from processors.schemes import scheme_of
@@ -45,13 +46,15 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     doubt_share: float = 0.5
     """Share of its objects that a root may lose in one run, if it has at least `doubt_least`."""
     doubt_least: int = 20
+    variants: int = 500
+    """Maximum number of queries of one path of a host, where a root's plan states no other; 0: no limit."""
     partitions: int = 1
     """Partitions of the frontier, over which the folders of a root are spread."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 
 
-class RequestScheduler:
+class RequestScheduler(PlanRules):
     """One event against the rows of its partition."""
 
     def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
@@ -78,10 +81,21 @@ class RequestScheduler:
             return
         if known.run != root.run:
             known = known.but(run=root.run, tries=0, trail=())
-        if not scheme_of(known.url).paced:
-            yield self.request(host, digest, known)
-        else:
+        reason = self.outside(host, known)
+        if not reason and scheme_of(known.url).paced and self.local_file(known) is None:
             self.table.enqueue(host, digest, known.but(state="queued", moved=False))
+            return
+        if known.state == "queued":
+            self.table.dequeue(host, digest, known)
+        if reason:
+            yield from self.refuse(host, digest, known)
+            self.refused.setdefault((host, reason, ""), []).append(Link(url=known.url))
+        else:
+            yield self.request(host, digest, known)
+
+    def is_direct(self, host: str, digest: bytes, known: UrlState) -> bool:
+        """Return whether the request for a URL did not wait in the queue of its host."""
+        return not scheme_of(host).paced or (self.local_file(known) is not None and digest not in self.table.host(host).flying)
 
     def is_requested_once_gone(self, known: UrlState, root: Root) -> bool:
         """Return whether a gone URL is requested once more, since the source's answer may have changed."""
@@ -107,6 +121,7 @@ class RequestScheduler:
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
+        file = self.local_file(known) if site is None or digest not in site.flying else None
         asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators)
         self.table.put(host, digest, asked)
         return FetchRequest(
@@ -122,6 +137,8 @@ class RequestScheduler:
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
+            local=file.url if file else "",
+            within=file.within if file else "",
         )
 
     def pump(self, host: str) -> Iterator[Output]:
@@ -130,7 +147,8 @@ class RequestScheduler:
             return
         site = self.table.host(host)
         yield from self._pumped_again(host, site)
-        if site.next_allowed > self.now:
+        site = self._opened(host, site) if site.opens else site
+        if max(site.next_allowed, site.opens) > self.now:
             return
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
@@ -139,6 +157,9 @@ class RequestScheduler:
             return
         forbidden = 0
         for digest, known in self.table.waiting(host):
+            if self.next_open(known) > self.now:
+                self._opened(host, site)
+                return
             if forbidden == FORBIDDEN:
                 # In the row of the host too, from which its wake-up is rebuilt.
                 self.table.put_host(host, site.but(next_allowed=self.now))
@@ -154,6 +175,18 @@ class RequestScheduler:
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= self.settings.credit:
                 return
+
+    def _opened(self, host: str, site: HostState) -> HostState:
+        """Return the row of a host with the time when the hours of its next URL begin, and have it looked at then."""
+        first = self.table.first(host)
+        opens = self.next_open(first[1]) if first is not None else 0
+        opens = opens if opens > self.now else 0
+        if opens != site.opens:
+            site = site.but(opens=opens)
+            self.table.put_host(host, site)
+        if opens:
+            self.table.wake_at(host, HOST_WAKE, opens)
+        return site
 
     def _pumped_again(self, host: str, site: HostState) -> Iterator[Output]:
         """Repeat the requests that an earlier delivery of this event took from the queue."""
@@ -199,6 +232,9 @@ class RequestScheduler:
         again = site.asked == self.origin and site.asking
         first = self.table.first(host)
         if first is None or (site.asking and not again):
+            return
+        if self.next_open(first[1]) > self.now:
+            self._opened(host, site)
             return
         version = site.asking if again else self.table.mint(self.now)
         self.table.put_host(host, site.but(asking=version, asked=self.origin))
@@ -266,10 +302,6 @@ class RequestScheduler:
                     return root
         fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
-
-    def pause_of(self, known: UrlState) -> int:
-        """Return the longest pause in ms that the roots of a URL ask for; -1: none does."""
-        return max((self.plans.of(url).pause for url in known.roots), default=-1)
 
     def _requested_for(self, known: UrlState) -> Root:
         """Return the root that a request names: without doubts, it accepts all removals."""

@@ -52,6 +52,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch since when it is missing without having been removed; 0: it is not."""
     held: bool = False
     """Whether its removal is in doubt."""
+    exempt: bool = False
+    """Whether no rule rewrites it, since its rewritten form redirects to it."""
 
     @property
     def lasts(self) -> bool:
@@ -97,6 +99,8 @@ class HostState(_Row, frozen=True, array_like=True):
     device: int = 0
     inode: int = 0
     """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
+    opens: int = 0
+    """Time in ms since the epoch at which the hours of the next URL's roots begin; 0: it is not waited for."""
 
 
 class Budget(_Row, frozen=True, array_like=True):
@@ -155,6 +159,7 @@ class Waiting(_Row, frozen=True, array_like=True):
     listed: bool = False
     moves: int = 0
     trail: tuple[str, ...] = ()
+    exempt: bool = False
 
 
 class Losses(_Row, frozen=True, array_like=True):

@@ -34,6 +34,8 @@ class RootDefaults(Section):
     """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
     """Refresh-rate: time until `harvest run` requests an object again."""
+    variants: int = Field(default=500, ge=0, le=MOST)
+    """Maximum number of queries of one path of a host: a page with more of them is most likely a trap; 0: no limit."""
 
 
 class Fetch(Section):

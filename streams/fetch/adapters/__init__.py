@@ -62,10 +62,13 @@ class BulkAdapter(Protocol):
         ...
 
 
+MAPPED = "mapped"
+"""Stands for a scheme in `ADAPTERS`: the adapter of requests that name a local file instead of asking a server."""
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
+    MAPPED: "streams.fetch.adapters.mapped:Mapped",
 }
 """The adapter of each scheme, as module and class; a module is imported at the first URL of its schemes."""
 

@@ -55,14 +55,14 @@ class Partition:
 
     def link(self, page: FetchRequest, *urls: str, offset: int = 0, **fields: Any) -> list[Record]:
         """Report links of a page, all to one host."""
+        links = tuple(Link(url=url, kind="page") for url in urls)
         event = CrawlEvent(
             kind="discovered",
             host=frontier_key(urls[0]),
             time=self.now,
             url=page.url,
             root=page.root,
-            links=tuple(Link(url=url, kind="page") for url in urls),
-            **{"depth": page.depth, **fields},
+            **{"depth": page.depth, "links": links, **fields},
         )
         return self.give(event, offset=offset)
 

@@ -131,7 +131,7 @@ def test_named_settings_file_must_exist(tmp_path: Path) -> None:
         (sections.Fetch, FetchSettings, set()),
         (sections.Select, Selection, set()),
         (sections.Budgets, Budgets, set()),
-        (sections.Frontier, FrontierSettings, {"agent", "rules", "paused", "partitions"}),
+        (sections.Frontier, FrontierSettings, {"agent", "rules", "paused", "partitions", "variants"}),
         (sections.Sandbox, SandboxLimits, set()),
         (sections.Essence, EssenceSettings, {"gatherer", "added", "own", "packages"}),
     ],
