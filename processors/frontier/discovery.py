@@ -110,7 +110,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
             return False
         changed = (before.depth, before.urls) != (root.depth, root.urls) or self.budgets.reopened_at(root.url) == self.origin
         if event.plan is not None and before.run <= root.run:
-            changed = changed or event.plan != self.plans.of(root.url).plan
+            changed = changed or RootOptions(event.plan).admission != self.plans.of(root.url).admission
         limited = self.table.limited(root.url)
         # Elsewhere than at home, room is known once home has the reports of this run: it answers then.
         if changed or (limited and self.is_home(root) and self.has_room(root)):
@@ -363,7 +363,7 @@ class DiscoveryHandlers(DoubtHandlers, HomeHandlers):
         """Return why a new URL is refused as one of endlessly many, "" if it is not."""
         variants = self.plans.of(root.url).plan.variants
         limit = self.settings.variants if variants is None else variants
-        if limit and self.table.variants(url) >= limit:
+        if limit and url != root.url and self.table.variants(url) >= limit:
             return f"trap: more than {limit:,} queries of one path"
         found = suspicion(url)
         if found is None or self.table.similar(url) < MAX_SIMILAR:

@@ -47,6 +47,8 @@ class RootOptions:
                 raise ValueError(f"hours: {error}") from None
         self.pause = -1 if plan.pause is None else plan.pause
         self.fetches_missing = plan.missing == FETCH
+        self.admission = (plan.hosts, plan.schemes, plan.allow, plan.deny, plan.rewrite, plan.variants)
+        """What decides which links are admitted: once it changes, links that were refused have to be found again."""
         # The longest prefix first.
         self._maps = sorted(plan.map, key=lambda each: -len(each.url))
 

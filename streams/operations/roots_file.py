@@ -274,3 +274,12 @@ def read_roots(path: Path) -> list[PlannedRoot]:
         return parse_roots(data.decode(), str(path))
     except UnicodeDecodeError:
         raise RootsFileError(f"{path}: not UTF-8") from None
+
+
+def table() -> str:
+    """Return the options of a root as a Markdown table, which the README of this folder contains."""
+    rows = [
+        f"| `{name}` | {(field.description or '').replace('|', chr(92) + '|')} |"
+        for name, field in RootSection.model_fields.items()
+    ]
+    return "\n".join(["| option | what it is |", "| --- | --- |", *rows, ""])

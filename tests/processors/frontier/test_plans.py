@@ -46,12 +46,13 @@ def test_plan_of_earlier_run_is_ignored(partition: Partition) -> None:
     assert PlanTable(partition.rows).of(SITE).plan.pause == 2_000
 
 
-def test_changed_plan_requests_pages_in_full(partition: Partition) -> None:
-    """A page is fetched in full after a change of the plan, so that links refused before are found again."""
+def test_changed_scope_requests_pages_in_full(partition: Partition) -> None:
+    """A page is fetched in full after a change of what is admitted, so that links refused before are found again."""
     (page,) = requests(partition.resolve(partition.seed()))
     partition.answer(page, validators=Validators(etag="1"))
-    for run, plan, conditional in (("2", None, True), ("3", Plan(deny=("x",)), False), ("4", Plan(deny=("x",)), True)):
-        (request,) = requests(partition.seed(plan, run=run))
+    plans = (None, Plan(pause=1), Plan(deny=("x",)), Plan(deny=("x",)), Plan(deny=("x",), pause=2), Plan())
+    for run, (plan, conditional) in enumerate(zip(plans, (True, True, False, True, True, False), strict=True), 2):
+        (request,) = requests(partition.seed(plan, run=str(run)))
         assert (request.validators is not None) == conditional, run
         partition.answer(request, validators=Validators(etag="1"))
 

@@ -8,6 +8,13 @@ from typing import Any
 
 import pytest
 
+from schemas.codec import decode
+from schemas.records import CrawlEvent, Plan, Root
+from streams.kafka.client import roots as cluster
+from streams.logs import StoreLog
+from streams.store import Store
+from streams.topology.flow import TopologySettings, topology
+
 FULL = """
 [[root]]
 url = "https://www.example.org/"
@@ -143,3 +150,19 @@ def test_unreadable_file_is_one_line(harvest: Any, tmp_path: Path) -> None:
     reasons = {"absent": "No such file or directory", "pipe": "not a file", "folder": "Is a directory", "bytes": "not UTF-8"}
     for name, reason in reasons.items():
         assert harvest("roots", "apply", name, code=2).stderr == f"harvest: {name}: {reason}\n"
+
+
+def test_orders_on_a_cluster_carry_the_plans(tmp_path: Path) -> None:
+    """On Kafka, as in a data folder, `seeded` events in every partition carry the plan, and unread ones are taken into account."""
+    roots = [Root(url=f"http://{name}.example/", run="") for name in "ab"]
+    drawn = topology(TopologySettings())
+    with StoreLog(Store(tmp_path / "d", {topic.name: 3 for topic in drawn.topics})) as log:
+        cluster.ask(log, roots, {roots[0].url: Plan(pause=7)})
+        events = [decode(each.value or b"") for partition in range(3) for each in log.read("crawl", partition, 0, 9)]
+        plans = [(each.url, each.plan) for each in events if isinstance(each, CrawlEvent)]
+        assert sorted(plans, key=str) == sorted([(roots[0].url, Plan(pause=7)), (roots[1].url, None)] * 3, key=str)
+        assert cluster.plans(log, drawn) == {roots[0].url: Plan(pause=7)}
+        cluster.ask(log, roots[:1])
+        assert cluster.plans(log, drawn) == {roots[0].url: Plan(pause=7)}
+        cluster.drop(log, roots[:1])
+        assert cluster.plans(log, drawn) == {}
