@@ -38,6 +38,7 @@ from streams.config.sections import AGE, MOST, YEAR
 MAX_FILE = 16 << 20
 """Maximum bytes of a file of roots."""
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?/")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 SERVER_ONLY = ("pause", "hours", "refresh_min", "hosts", "schemes", "rewrite", "map", "missing", "sitemaps", "lastmod", "feeds")
 """Options that mean nothing for files of this machine."""
@@ -180,6 +181,10 @@ def _explained(error: ValidationError) -> tuple[str, str]:
         return path[0] if path[1:] else "root", f"{path[-1]} is missing"
     if fault["type"] == "plain":
         return path[0], fault["msg"]
+    if fault["type"] == "model_type":
+        return path[0], 'a mapped folder is { url = "https://...", path = "/srv/..." }'
+    if fault["type"] == "value_error":
+        return path[0], fault["msg"].partition(", ")[2]
     return path[0], f"{fault['msg'][:1].lower()}{fault['msg'][1:]}, not {fault['input']!r:.60}"
 
 
@@ -232,7 +237,7 @@ def _host(text: str) -> str:
     """Return a pattern of hosts in the canonical form of names. Raises ValueError."""
     name = text.removeprefix("*.")
     found = canonical(f"http://{name}/") if not re.search(r"[/*@?#\s]", name) else None
-    if not name or found is None:
+    if found is None or not _HOST.fullmatch(found.partition("://")[2]):
         raise ValueError(f"hosts: {text[:100]!r} is not a host (www.example.org, www.example.org:8080, *.example.org)")
     return ("*." if text.startswith("*.") else "") + found.partition("://")[2].rstrip("/")
 
@@ -257,7 +262,7 @@ def _map(section: MapSection) -> LocalMap:
     prefix = canonical(section.url)
     if prefix is None or scheme_of(prefix).realm != "network" or not prefix.endswith("/") or "?" in prefix:
         raise ValueError(f"map: {section.url[:100]!r} is not the URL of a folder of a server, which ends with a slash")
-    if not os.path.isabs(section.path):
+    if not os.path.isabs(section.path) or "\0" in section.path:
         raise ValueError(f"map: {section.path[:100]!r} is not an absolute path")
     return LocalMap(url=prefix, folder=file_url(os.fsencode(os.path.normpath(section.path)), folder=True))
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from schemas.codec import decode
+from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, Plan, Root
 from streams.kafka.client import roots as cluster
 from streams.logs import StoreLog
+from streams.operations.roots_file import RootSection, RootsFileError, parse_roots
 from streams.store import Store
 from streams.topology.flow import TopologySettings, topology
 
@@ -150,6 +154,43 @@ def test_unreadable_file_is_one_line(harvest: Any, tmp_path: Path) -> None:
     reasons = {"absent": "No such file or directory", "pipe": "not a file", "folder": "Is a directory", "bytes": "not UTF-8"}
     for name, reason in reasons.items():
         assert harvest("roots", "apply", name, code=2).stderr == f"harvest: {name}: {reason}\n"
+
+
+VALUES = [
+    "3",
+    "-1",
+    "1e99",
+    "nan",
+    "true",
+    '""',
+    '"x"',
+    '"7d"',
+    '"\\u0000"',
+    "[]",
+    '["("]',
+    "['a', 3]",
+    "{}",
+    "2026-01-01",
+    "[{}]",
+    "[[1]]",
+]
+MAPS = [
+    '[{ url = "http://a/d/", path = "/\\u0000" }]',
+    '[{ url = 3, path = "/" }]',
+    '[{ url = "http://a/d/", path = "/x", z = 1 }]',
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from([*RootSection.model_fields, "zzz"]), st.sampled_from([*VALUES, *MAPS])), max_size=4))
+def test_any_values_are_a_plan_or_one_line(options: list[tuple[str, str]]) -> None:
+    """Whatever the values of options are, the file is read, or the mistake is one line with its place."""
+    text = "\n".join(["[[root]]", 'url = "http://a/"', *(f"{name} = {value}" for name, value in options)])
+    try:
+        found, mistake = parse_roots(text, "f"), ""
+    except RootsFileError as error:
+        found, mistake = [], str(error)
+    assert all(decode(encode(each.plan)) == each.plan for each in found)
+    assert found or re.fullmatch(r"f:(\d+: \w+: | not TOML: ).+", mistake)
 
 
 def test_orders_on_a_cluster_carry_the_plans(tmp_path: Path) -> None:
