@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-import msgspec
+from schemas.plan import LocalMap, Plan
+from schemas.record import Record
+
+__all__ = ["LocalMap", "Plan", "Record"]
+# Only what this module imports has to be listed here to be imported from it.
 
 Values = tuple[str | bytes, ...]
 """Values of one attribute, in order: text, or bytes if they are not UTF-8."""
@@ -59,10 +63,6 @@ Outcome = Literal["fetched", "unchanged", "gone", "expired"]
 RequestKind = Literal["object", "resolve"]
 RemovalReason = Literal["gone", "expired", "member_missing", "filtered"]
 CompleteReason = Literal["whole", "gone", "expired"]
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all records: frozen, built by keyword, named like its Avro schema."""
 
 
 class Root(Record, frozen=True, kw_only=True):
@@ -157,6 +157,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     coverage: str = ""
     status: int = 0
     latency: int = -1
+    plan: Plan | None = None
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
@@ -187,6 +188,8 @@ class FetchRequest(Record, frozen=True, kw_only=True):
     moves: int = 0
     trail: tuple[str, ...] = ()
     as_listing: bool = False
+    local: str = ""
+    within: str = ""
 
 
 class FetchedObject(Record, frozen=True, kw_only=True):
@@ -268,8 +271,8 @@ class Summary(Record, frozen=True, kw_only=True):
     ttl: int = DEFAULT_TTL
     refresh: int = DEFAULT_REFRESH
     attempt: str = ""
-    attributes: Attributes = {}
-    annotations: Attributes = {}
+    attributes: Attributes = {}  # noqa: RUF012 - records are frozen
+    annotations: Attributes = {}  # noqa: RUF012
     published: int = 0
     copy_of: str = ""
     copies: tuple[str, ...] = ()
@@ -372,6 +375,8 @@ class Rejected(Record, frozen=True, kw_only=True):
 
 RECORDS: tuple[type[Record], ...] = (
     Root,
+    LocalMap,
+    Plan,
     Link,
     Span,
     Validators,

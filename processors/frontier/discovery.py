@@ -1,4 +1,4 @@
-"""Event handlers for URL discovery: roots, links, and the children of a listing.
+"""Event handler for URL discovery: links, and the children of a listing.
 
 Laws:
 - Children of a listing are compared in bulk: an unchanged child costs one look at its row, and no record.
@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 from processors.frontier import root_index
 from processors.frontier.budget import FULL
@@ -23,170 +23,14 @@ from processors.frontier.listed_rows import with_listing
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.sitemaps import SitemapHandlers
 from processors.frontier.state import ListingSource, UrlState, Waiting
-from processors.identity import frontier_key, url_digest
+from processors.identity import url_digest
 from processors.schemes import may_link, scheme_of
 from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 
 class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
-    """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
-
-    def seeded(self, event: CrawlEvent) -> Iterator[Output]:
-        """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
-        new = self.table.begin_once(self.origin)
-        self.enroll(event)
-        yield from self.answer_claims(self.newest(event))
-        changed = self._limits_changed(event)
-        root = self.root_of(event)
-        hosts: dict[str, None] = {} if new else self._hosts_asked()
-        asked = yield from self._begin(root, root_index.Part(b"", changed), hosts)
-        for link in event.links:
-            host = frontier_key(link.url)
-            if url_digest(link.url) not in asked:
-                yield from self.found(host, link, 0, root, event.url)
-            hosts[host] = None
-            yield from self.known_sitemaps(host, root)
-        yield from self._pump_anew(hosts)
-        yield from self.report(root, refused=self.table.limited(root.url))
-
-    def continue_run(self) -> Iterator[Output]:
-        """Request the next URLs of a root whose run has begun in part."""
-        for url, part in root_index.parts(self.table.rows, 1):
-            root, hosts = self.table.root(url.decode()), dict[str, None]()
-            if root is None:
-                root_index.put_part(self.table.rows, url.decode(), None)
-            else:
-                yield from self._begin(root, part, hosts)
-                yield from self._pump_anew(hosts)
-
-    def _begin(self, root: Root, part: root_index.Part, hosts: dict[str, None]) -> Generator[Output, None, set[bytes]]:
-        """Request the next URLs of a root for its run, and return their digests; `hosts` gets the hosts to request from."""
-        asked: set[bytes] = set()
-        number, last, changed = 0, b"", part.changed
-        for host, digest, known in self.table.urls_of_root(root.url, part.after):
-            if number == self.settings.part:
-                root_index.put_part(self.table.rows, root.url, root_index.Part(last, changed))
-                return asked
-            number, last = number + 1, host.encode() + b"\0" + digest
-            if self._comes_back(host, known, root):
-                yield from self.revive(host, digest, known, root)
-            elif known.state == "gone" and self.delivered(known):
-                self.table.forget(host, digest, known)
-                continue
-            elif self._stale(known, root) and (changed or not self.is_left_to_mark(host, digest, known, root)):
-                yield from self._ask_anew(host, digest, known, root, changed=changed)
-            elif changed and part.after and known.run == root.run and not is_described_by_listing(known):
-                # Found by this run before its own turn: requested in full all the same.
-                yield from self._request_in_full(host, digest, known, root)
-            elif known.state != "queued":
-                continue
-            # On redelivery this same event may have queued the URL. Its host must be pumped here: nothing else does, unless it is
-            # the root's.
-            hosts[host] = None
-            asked.add(digest)
-        root_index.put_part(self.table.rows, root.url, None)
-        return asked
-
-    def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
-        if known.state == "ok":
-            yield from self.ask(host, digest, known.but(whole=True), root)
-        elif known.state in ("queued", "asked", "waiting"):
-            self.table.put(host, digest, known.but(whole=True))
-
-    def _pump_anew(self, hosts: dict[str, None]) -> Iterator[Output]:
-        for host in hosts:
-            self._look_up_anew(host)
-            yield from self.pump(host)
-
-    def _ask_anew(self, host: str, digest: bytes, known: UrlState, root: Root, *, changed: bool) -> Iterator[Output]:
-        """Request a known URL in a new run; `changed`: the limits of the root, so that its links are admitted again."""
-        probed = known.probed or self.is_probe(host, digest, known, root)
-        whole = known.whole or (changed and not is_described_by_listing(known))
-        yield from self.ask(host, digest, known.but(whole=whole, probed=probed), root)
-
-    def _hosts_asked(self) -> dict[str, None]:
-        """Return the hosts with requests in flight that an earlier delivery of this event made, also those of other roots."""
-        found = ((host, self.table.get(host, digest)) for host, site in self.table.hosts() for digest in site.flying)
-        return {host: None for host, known in found if known is not None and (known.state, known.origin) == ("asked", self.origin)}
-
-    def _look_up_anew(self, host: str) -> None:
-        """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
-        site = self.table.host(host)
-        if site.asking and site.asked != self.origin:
-            self.table.put_host(host, site.but(asking=0))
-
-    def _comes_back(self, host: str, known: UrlState, root: Root) -> bool:
-        """Return whether a run requests a gone URL once more."""
-        if known.state != "gone" or known.run == root.run or not self.is_requested_once_gone(known, root):
-            return False
-        return not self._refusal(host, Link(url=known.url), known.depth, root, counted=known.moved)
-
-    def _stale(self, known: UrlState, root: Root) -> bool:
-        """Return whether a run requests this URL itself; an unchanged file is left to the listing of its folder."""
-        if known.state == "gone" or (known.run == root.run and known.origin != self.origin):
-            return False
-        if known.missing and self.accepts(root):
-            return True
-        return not (is_described_by_listing(known) and known.state == "ok" and self.same_rules(known))
-
-    def _limits_changed(self, event: CrawlEvent) -> bool:
-        """Return whether the root's limits changed or it has room again, so that refused URLs may be admitted."""
-        root = event.root
-        before = self.table.root(root.url) if root else None
-        if root is None or before is None:
-            return False
-        changed = (before.depth, before.urls) != (root.depth, root.urls) or self.budgets.reopened_at(root.url) == self.origin
-        limited = self.table.limited(root.url)
-        # Elsewhere than at home, room is known once home has the reports of this run: it answers then.
-        if changed or (limited and self.is_home(root) and self.has_room(root)):
-            self.budgets.reopened_at(root.url, self.origin)
-            self.table.limited(root.url, on=False)
-            return True
-        if limited and self.is_home(root):
-            self.await_room(root)
-        return False
-
-    def unseeded(self, event: CrawlEvent) -> Iterator[Output]:
-        """End a root: expire the URLs that no other root asks for."""
-        root = self.root_of(event)
-        if self.table.ended(root):
-            yield from self.again()
-        self.table.end_root(root)
-        self.budgets.end(root.url)
-        hosts: dict[str, None] = {}
-        for host, digest, known in self.table.urls_of_root(root.url):
-            left = tuple(r for r in known.roots if r != root.url)
-            if left:
-                yield from self._keep_for_other_roots(host, digest, known.but(roots=left))
-                hosts[host] = None
-            elif known.state != "gone":
-                yield from self.end(host, digest, known, "expired", "no root asks for it any more")
-            else:
-                self.table.forget(host, digest, known)  # otherwise its refresh would request it
-        for host in hosts:
-            yield from self.pump(host)
-
-    def paused(self, event: CrawlEvent) -> Iterator[Output]:
-        """Pause a root: URLs of this root alone are not refreshed and do not expire; a new run still requests them."""
-        self.table.pause(event.url, on=True)
-        return iter(())
-
-    def resumed(self, event: CrawlEvent) -> Iterator[Output]:
-        """Resume a root: URLs that fell due during the pause are requested at their next refresh."""
-        self.table.pause(event.url, on=False)
-        return iter(())
-
-    def _keep_for_other_roots(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
-        """Leave a URL to its other roots and fetch it in full again: perhaps only the ended root had admitted its links."""
-        if known.moved:
-            yield from self.revive(host, digest, known, self.known_root(known))
-        elif is_described_by_listing(known) or known.state != "ok":
-            # What cannot be fetched now is fetched in full once it can.
-            self.table.put(host, digest, known.but(whole=not is_described_by_listing(known)))
-        else:
-            # Removing the root and queuing the request is one write: a crash between two writes would lose the request.
-            yield from self.ask(host, digest, known.but(whole=True), self.known_root(known))
+    """Handler of `discovered`."""
 
     def discovered(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle the links of a page, or a slice of a listing."""
@@ -199,14 +43,16 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         if event.root is None or self.table.ended(event.root):
             return  # found by a run of a root that has since been removed
         root = self.root_of(event)
-        links = list(self.links_of(event, root))
-        digests = [url_digest(link.url) for link in links]
+        links = [self.rewritten(event, link, root) for link in self.links_of(event, root)]
+        digests = [url_digest(link.url) for link, _ in links]
         self.table.prefetch(event.host, digests)
-        for link, digest in zip(links, digests, strict=True):
+        for (link, exempt), digest in zip(links, digests, strict=True):
             known = self.table.get(event.host, digest)
             # Most links of a page lead to pages that this run has found already.
-            if known is None or event.trail or not self._is_settled(known, root, event.moves):
-                yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
+            if known is None or exempt or event.trail or not self._is_settled(known, root, event.moves):
+                yield from self.found(
+                    event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail, exempt=exempt
+                )
         yield from self.pump(event.host)
 
     def _is_settled(self, known: UrlState, root: Root, moves: int) -> bool:
@@ -223,8 +69,11 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         if root is not None:
             source = self.source_of(event)
             complete = event.coverage == "complete"
-            for link in self.marked_links(event):
-                yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=complete, source=source)
+            for each in self.marked_links(event):
+                link, exempt = self.rewritten(event, each, root)
+                yield from self.found(
+                    event.host, link, event.depth + 1, root, event.url, listed=complete, source=source, exempt=exempt
+                )
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
@@ -233,7 +82,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         present = {url_digest(link.url): link for link in event.links}
         vanished = []
         for digest, known in list(self.table.between(event.host, span.low, span.high)):
-            if digest in present:
+            if digest in present and not self.outside(event.host, known):
                 continue
             if known.state != "gone" and known.url in known.roots:
                 # The child is a root too: no listing ends it, only the outcome of its own fetch.
@@ -271,14 +120,16 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         moves: int = 0,
         trail: tuple[str, ...] = (),
         source: ListingSource | None = None,
+        exempt: bool = False,
     ) -> Iterator[Output]:
-        """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it.
+        """Admit a URL if it is new, and request it if it is due in this run.
 
-        `source`: the listing from the network that has it.
+        `moves`, `trail`: of the redirects that led to it; `source`: the listing from the network that has it; `exempt`: no rule
+        rewrites it.
         """
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
-        here = Waiting(link, depth, parent, self.origin, listed, moves, trail, source)
+        here = Waiting(link, depth, parent, self.origin, listed, moves, trail, source, exempt)
         if known is not None:
             known = self.enlist(host, digest, known, source)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
@@ -296,6 +147,8 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         fresh = UrlState(
             url=link.url, kind=link.kind, depth=here.depth, roots=(root.url,), run=root.run, moves=here.moves, trail=here.trail
         )
+        if here.exempt:
+            fresh = fresh.but(exempt=True)
         if known is not None:
             fresh = fresh.but(since=known.since, listed_in=known.listed_in)
             if known.moved:
@@ -312,6 +165,9 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
     def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
         """Add a root to a known URL, and request it if it is due in this run or has changed."""
         known = self._returned(host, digest, known, listed=here.listed)
+        if here.exempt and not known.exempt:
+            known = known.but(exempt=True)
+            self.table.put(host, digest, known)
         known = self._update_trail(host, digest, known, root, here.moves, here.trail)
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
@@ -405,15 +261,19 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             return "file and web URLs do not mix in one root"
         if 0 <= root.depth < depth:
             return "depth limit of the root"
-        if root.host and host not in (root.host, frontier_key(root.url)):
-            return "not on the server of the root"
+        if outside := self.plans.of(root.url).scope.refusal(link.url, host, depth, root):
+            return outside
         if counted:
             return ""
         # A trap never waits for credit: it would claim some that it does not use.
-        return self._trap(link.url) or ("" if self.has_room(root) else FULL)
+        return self._trap(link.url, root) or ("" if self.has_room(root) else FULL)
 
-    def _trap(self, url: str) -> str:
+    def _trap(self, url: str, root: Root) -> str:
         """Return why a new URL is refused as one of endlessly many, "" if it is not."""
+        variants = self.plans.of(root.url).plan.variants
+        limit = self.settings.variants if variants is None else variants
+        if limit and url != root.url and self.table.variants(url) >= limit:
+            return f"trap: more than {limit:,} queries of one path"
         found = suspicion(url)
         if found is None or self.table.similar(url) < MAX_SIMILAR:
             return ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier.budget import ROOM
-from processors.frontier.discovery import DiscoveryHandlers
 from processors.frontier.requests import Output, is_described_by_listing
+from processors.frontier.run_start import RunHandlers
 from processors.frontier.state import Budget
-from processors.schemes import scheme_of
 from schemas.records import CrawlEvent, Root
 
 
-class GrantHandlers(DiscoveryHandlers):
+class GrantHandlers(RunHandlers):
     """Handler of `granted`."""
 
     def granted(self, event: CrawlEvent) -> Iterator[Output]:
@@ -38,9 +37,17 @@ class GrantHandlers(DiscoveryHandlers):
         found = [each for each in self.budgets.waiting(root.url) if each[2].offset <= min(budget.settled, self.origin)]
         hosts: dict[str, None] = {}
         for _, host, each in sorted(found, key=lambda one: (one[2].depth, one[2].offset)):
-            trail, moves, listed = each.trail, each.moves, each.listed
             yield from self.found(
-                host, each.link, each.depth, root, each.parent, listed=listed, moves=moves, trail=trail, source=each.source
+                host,
+                each.link,
+                each.depth,
+                root,
+                each.parent,
+                listed=each.listed,
+                moves=each.moves,
+                trail=each.trail,
+                source=each.source,
+                exempt=each.exempt,
             )
             hosts[host] = None
         self.settling = False
@@ -59,7 +66,7 @@ class GrantHandlers(DiscoveryHandlers):
             if known.state == "ok" and not is_described_by_listing(known):
                 yield from self.ask(host, digest, known.but(whole=True), root)
             elif known.state == "asked" and known.origin == self.origin:
-                if not scheme_of(host).paced:
+                if self.is_direct(host, digest, known):
                     yield self.request(host, digest, known)
             elif known.state in ("queued", "asked", "waiting"):
                 self.table.put(host, digest, known.but(whole=True))

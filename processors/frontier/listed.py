@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterator
+from typing import cast
 
 import msgspec
 
@@ -48,7 +49,8 @@ class ListedHandlers(DoubtHandlers):
 
     def lastmod_of(self, root: Root) -> Lastmod:
         """Return whether marks count for a root."""
-        return self.settings.lastmod
+        stated = self.plans.of(root.url).plan.lastmod
+        return cast("Lastmod", stated) if stated else self.settings.lastmod
 
     # ---- children that are listed ----------------------------------------------------------------------------------
 

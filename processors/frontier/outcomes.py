@@ -19,6 +19,7 @@ from processors.frontier.state import UrlState
 from processors.frontier.visits import visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
+from schemas.plan import NOT_LOCAL
 from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
@@ -122,7 +123,12 @@ class OutcomeHandlers(SitemapHandlers):
     def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
         """Handle a redelivered success that had caused an immediate request."""
         known = self.table.get(event.host, digest)
-        if known is not None and known.state == "asked" and known.origin == self.origin and not scheme_of(event.host).paced:
+        if (
+            known is not None
+            and known.state == "asked"
+            and known.origin == self.origin
+            and self.is_direct(event.host, digest, known)
+        ):
             yield self.request(event.host, digest, known)
 
     def _answers(self, host: str) -> None:
@@ -176,7 +182,9 @@ class OutcomeHandlers(SitemapHandlers):
     def gone(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a URL that the source reports as missing or moved."""
         digest, known = self._answered(event)
-        if known is not None:
+        if known is not None and event.reason == NOT_LOCAL and self.asks_server(known):
+            self.table.enqueue(event.host, digest, known.but(state="queued"))
+        elif known is not None:
             yield from (self._moved if event.reason == MOVED else self.missing)(event, digest, known)
         yield from self.pump(event.host)
 

@@ -12,6 +12,8 @@ from typing import Literal
 import msgspec
 
 from processors.frontier import robots
+from processors.frontier.options import PlanTable
+from processors.frontier.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
@@ -54,6 +56,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     doubt_share: float = 0.5
     """Share of its objects that a root may lose in one run, if it has at least `doubt_least`."""
     doubt_least: int = 20
+    variants: int = 500
+    """Maximum number of queries of one path of a host, where a root's plan states no other; 0: no limit."""
     partitions: int = 1
     """Partitions of the frontier, over which the folders of a root are spread."""
     sitemaps: Sitemaps = "auto"
@@ -72,11 +76,12 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Shortest time between two refreshes of a page; the longest is that of its root."""
 
 
-class RequestScheduler:
+class RequestScheduler(PlanRules):
     """One event against the rows of its partition."""
 
     def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
         self.table = table
+        self.plans = PlanTable(table.rows)
         clock = table.advance(time)
         self.now = clock.seen
         ticked = origin.topic.endswith(".ticks")
@@ -102,10 +107,21 @@ class RequestScheduler:
             return
         if known.run != root.run:
             known = known.but(run=root.run, tries=0, trail=())
-        if not scheme_of(known.url).paced:
-            yield self.request(host, digest, known)
-        else:
+        reason = self.outside(host, known)
+        if not reason and scheme_of(known.url).paced and self.local_file(known) is None:
             self.table.enqueue(host, digest, known.but(state="queued", moved=False))
+            return
+        if known.state == "queued":
+            self.table.dequeue(host, digest, known)
+        if reason:
+            yield from self.refuse(host, digest, known)
+            self.refused.setdefault((host, reason, ""), []).append(Link(url=known.url))
+        else:
+            yield self.request(host, digest, known)
+
+    def is_direct(self, host: str, digest: bytes, known: UrlState) -> bool:
+        """Return whether the request for a URL did not wait in the queue of its host."""
+        return not scheme_of(host).paced or (self.local_file(known) is not None and digest not in self.table.host(host).flying)
 
     def is_requested_once_gone(self, known: UrlState, root: Root) -> bool:
         """Return whether a gone URL is requested once more, since the source's answer may have changed."""
@@ -133,6 +149,7 @@ class RequestScheduler:
         validators = None if whole else known.validators
         # The answer to an unconditional request does not reveal whether the content has changed.
         probed = known.probed and validators is not None
+        file = self.local_file(known) if site is None or digest not in site.flying else None
         asked = keep_digest(known, validators).but(
             state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         )
@@ -146,11 +163,13 @@ class RequestScheduler:
             depth=known.depth,
             address=site.address if site else "",
             validators=validators,
-            pause=requested_pause(site) if site else -1,
+            pause=max(requested_pause(site) if site else -1, self.pause_of(known)),
             rules=self.settings.rules,
             moves=known.moves,
             trail=known.trail,
             as_listing=known.kind == "listing",
+            local=file.url if file else "",
+            within=file.within if file else "",
         )
 
     def pump(self, host: str) -> Iterator[Output]:
@@ -159,16 +178,22 @@ class RequestScheduler:
             return
         site = self.table.host(host)
         yield from self._pumped_again(host, site)
-        if site.next_allowed > self.now:
+        site = self._opened(host, site) if site.opens else site
+        if max(site.next_allowed, site.opens) > self.now:
             return
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
             return
-        credit = credit_of(pause_of(site, self.settings.pause), self.settings.credit, self.settings.edge_patience)
+        first = self.table.first(host)
+        pause = max(self.settings.pause, self.pause_of(first[1])) if first else self.settings.pause
+        credit = credit_of(pause_of(site, pause), self.settings.credit, self.settings.edge_patience)
         if len(site.flying) >= credit:
             return
         forbidden, rules = 0, self.table.robots(host, site)
         for digest, known in self.table.waiting(host):
+            if self.next_open(known) > self.now:
+                self._opened(host, site)
+                return
             if forbidden == FORBIDDEN:
                 # In the row of the host too, from which its wake-up is rebuilt.
                 self.table.put_host(host, site.but(next_allowed=self.now))
@@ -184,6 +209,18 @@ class RequestScheduler:
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= credit:
                 return
+
+    def _opened(self, host: str, site: HostState) -> HostState:
+        """Return the row of a host with the time when the hours of its next URL begin, and have it looked at then."""
+        first = self.table.first(host)
+        opens = self.next_open(first[1]) if first is not None else 0
+        opens = opens if opens > self.now else 0
+        if opens != site.opens:
+            site = site.but(opens=opens)
+            self.table.put_host(host, site)
+        if opens:
+            self.table.wake_at(host, HOST_WAKE, opens)
+        return site
 
     def _pumped_again(self, host: str, site: HostState) -> Iterator[Output]:
         """Repeat the requests that an earlier delivery of this event took from the queue."""
@@ -211,8 +248,10 @@ class RequestScheduler:
 
     def refresh_of(self, known: UrlState, root: Root) -> int:
         """Return the time in ms from an answer to the next request of a URL, by its change rate."""
-        longest = root.refresh * 1000
-        return next_visit(known, self.settings.price, min(self.settings.refresh_min, longest), longest)
+        plan, longest = self.plans.of(root.url).plan, root.refresh * 1000
+        price = self.settings.price if plan.price is None else plan.price * 1000
+        shortest = self.settings.refresh_min if plan.refresh_min is None else plan.refresh_min * 1000
+        return next_visit(known, price, min(shortest, longest), longest)
 
     def lapsed(self, known: UrlState) -> bool:
         """Return whether a URL is past the time-to-live of its root, since it was confirmed or, if that is later, found missing."""
@@ -235,6 +274,9 @@ class RequestScheduler:
         first = self.table.first(host)
         if first is None or (site.asking and not again):
             return
+        if self.next_open(first[1]) > self.now:
+            self._opened(host, site)
+            return
         version = site.asking if again else self.table.mint(self.now)
         self.table.put_host(host, site.but(asking=version, asked=self.origin))
         yield FetchRequest(
@@ -244,7 +286,7 @@ class RequestScheduler:
             time=self.now,
             root=self.known_root(first[1]),
             kind="resolve",
-            pause=requested_pause(site),
+            pause=max(requested_pause(site), self.pause_of(first[1])),
             rules=self.settings.rules,
         )
 

@@ -5,6 +5,7 @@
 | `t`, `k`, `j`, `e|` | time, versions, ticks, runs, removals: see `clock_rows.py` |
 | `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
+| `o|root` | Plan of the root, if it has one: see `options.py` |
 | `v|root` | Losses of the root in its last run |
 | `s|host`, `h|host` | HostState, robots.txt: see `host_rows.py` |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
@@ -16,6 +17,7 @@
 | `c|root` | number of URLs of a root in this partition (derived) |
 | `m|host NUL listing NUL digest` | a listing from the network has the URL: `listed_rows.py` (derived) |
 | `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
+| `j|host NUL digest` | number of URLs with a query that have one path, by the digest of the URL without query (derived) |
 
 Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent. For the rows of
 the limits of roots see `budget_rows.py`.
@@ -35,6 +37,7 @@ from processors.frontier.host_rows import HostRows
 from processors.frontier.listed_rows import ListedRows
 from processors.frontier.state import Losses, UrlState
 from processors.identity import frontier_key, url_digest
+from processors.schemes import scheme_of
 from processors.urls import suspicion
 from schemas.codec import decode, encode
 from schemas.ports import Rows
@@ -43,7 +46,7 @@ from schemas.records import Root
 HOST_WAKE = b"\0" * 16
 """Digest in a row `w|` that stands for the host itself instead of one of its URLs."""
 
-DERIVED = (b"q|", b"w|", b"c|", b"n|", b"m|", root_index.PREFIX)
+DERIVED = (b"q|", b"w|", b"c|", b"n|", b"m|", b"j|", root_index.PREFIX)
 """Prefixes of rows that need no changelog."""
 
 BUCKETS = 64
@@ -187,9 +190,7 @@ class Table(ClockRows, HostRows):
         """Return the next due time in ms since the epoch, or None; the time seen if a run has begun in part."""
         if root_index.parts(self.rows, 1):
             return self.advance(0).seen
-        for key, _ in self.rows.scan(b"w|", limit=1):
-            return int(key[2:15])
-        return None
+        return next((int(key[2:15]) for key, _ in self.rows.scan(b"w|", limit=1)), None)
 
     def busy(self, until: int) -> bool:
         """Return whether, by `until` ms, a host with a queue may be requested, a retry or a host is due, or a run begins."""
@@ -198,7 +199,8 @@ class Table(ClockRows, HostRows):
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
             host = queued[0][2:-18]
-            if self.host(decode_text(host)).next_allowed <= until:
+            site = self.host(decode_text(host))
+            if max(site.next_allowed, site.opens) <= until:
                 return True
             after = b"q|" + host + b"\x01"
         for key, _ in self.rows.scan(b"w|"):
@@ -219,8 +221,8 @@ class Table(ClockRows, HostRows):
             self._derive(host, digest, known)
         self.rows.put(root_index.PREFIX, b"")
         for host, site in self.hosts():
-            if site.next_allowed:
-                self.wake_at(host, HOST_WAKE, site.next_allowed)
+            for due in filter(None, (site.next_allowed, site.opens)):
+                self.wake_at(host, HOST_WAKE, due)
 
     def _derive(self, host: str, digest: bytes, known: UrlState) -> None:
         if known.state == "queued":
@@ -292,7 +294,7 @@ class Table(ClockRows, HostRows):
 
     def counted(self, root: str) -> int:
         """Return the number of URLs of a root in this partition."""
-        return int(self.rows.get(b"c|" + root.encode()) or 0)
+        return self._number(b"c|" + root.encode())
 
     def count(self, root: str, change: int) -> None:
         """Change the number of URLs of a root."""
@@ -306,19 +308,22 @@ class Table(ClockRows, HostRows):
 
     def similar(self, url: str) -> int:
         """Return the number of URLs of the same host in the bucket of this URL's pattern; 0 if it does not look like a trap."""
-        key = _similar_key(url)
-        return int(self.rows.get(key) or 0) if key else 0
+        return self._number(_similar_key(url))
 
     def count_similar(self, url: str, change: int) -> None:
-        """Change the number of URLs that look like the same trap as this one, if it looks like one."""
-        key = _similar_key(url)
-        if not key:
-            return
-        count = int(self.rows.get(key) or 0) + change
-        if count > 0:
-            self.rows.put(key, str(count).encode())
-        else:
-            self.rows.delete(key)
+        """Change the number of URLs that look like the same trap as this one, if it looks like one, and of those of its path."""
+        for key in filter(None, (_similar_key(url), _variants_key(url))):
+            if (count := self._number(key) + change) > 0:
+                self.rows.put(key, str(count).encode())
+            else:
+                self.rows.delete(key)
+
+    def variants(self, url: str) -> int:
+        """Return the number of URLs with a query that have the path of this one; 0 if it has no query."""
+        return self._number(_variants_key(url))
+
+    def _number(self, key: bytes) -> int:
+        return int(self.rows.get(key) or 0) if key else 0
 
 
 @lru_cache(256)
@@ -333,6 +338,11 @@ def _similar_key(url: str) -> bytes:
         return b""
     bucket = url_digest(found.pattern)[0] % BUCKETS
     return b"n|" + frontier_key(url).encode() + b"\0%02d" % bucket
+
+
+def _variants_key(url: str) -> bytes:
+    path, mark, _ = url.partition("?")
+    return b"j|" + frontier_key(url).encode() + b"\0" + url_digest(path) if mark and scheme_of(url).limited else b""
 
 
 def _queue(host: str) -> bytes:

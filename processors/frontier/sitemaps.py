@@ -10,6 +10,7 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
@@ -30,11 +31,13 @@ class SitemapHandlers(ListedHandlers):
 
     def sitemaps_of(self, root: Root) -> Sitemaps:
         """Return which sitemaps are read for a root."""
-        return self.settings.sitemaps
+        stated = self.plans.of(root.url).plan.sitemaps
+        return cast("Sitemaps", stated) if stated else self.settings.sitemaps
 
     def feeds_of(self, root: Root) -> bool:
         """Return whether feeds that the pages of a root name are read as listings."""
-        return self.settings.feeds
+        feeds = self.plans.of(root.url).plan.feeds
+        return self.settings.feeds if feeds is None else feeds
 
     def links_of(self, event: CrawlEvent, root: Root) -> Iterator[Link]:
         """Yield the links of an event; a feed that a page names is a page unless the root asks for feeds."""

@@ -15,8 +15,8 @@ Laws:
 Delivery: at least once; a repeated request carries its version again, or a higher one, and records made from it are dropped or
 absorbed.
 
-Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `outcomes.py`, `budget_home.py` and `grants.py`, all based on
-`requests.py`. The pause per address is kept by the edge; Crawl-delay travels with the request.
+Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `run_start.py`, `outcomes.py`, `budget_home.py` and `grants.py`,
+all based on `requests.py`. The pause per address is kept by the edge; that of a host travels with the request.
 """
 
 from __future__ import annotations

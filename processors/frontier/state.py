@@ -68,6 +68,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch of the answer that the first of them was compared with; 0: none yet."""
     digest: str = ""
     """MD5 of the last body while `validators` are dropped for an unconditional request."""
+    exempt: bool = False
+    """Whether no rule rewrites it, since its rewritten form redirects to it."""
 
     @property
     def lasts(self) -> bool:
@@ -122,6 +124,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """The last version of any request when that pause last doubled."""
     usual: int = 0
     """Usual time in ms from a request to the header of its answer; 0: unknown."""
+    opens: int = 0
+    """Time in ms since the epoch at which the hours of the next URL's roots begin; 0: it is not waited for."""
 
 
 class Budget(_Row, frozen=True, array_like=True):
@@ -191,6 +195,7 @@ class Waiting(_Row, frozen=True, array_like=True):
     moves: int = 0
     trail: tuple[str, ...] = ()
     source: ListingSource | None = None
+    exempt: bool = False
 
 
 class Losses(_Row, frozen=True, array_like=True):

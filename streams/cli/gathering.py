@@ -25,7 +25,7 @@ from streams.cli.wiring import embedded_settings
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
-from streams.embedded.outcomes import doubts, failures
+from streams.embedded.outcomes import CLOSED, doubts, failures
 from streams.embedded.watching import Watch
 from streams.fetch.answers import ALLOW
 from streams.store import LockedError, Store
@@ -125,9 +125,11 @@ class Gathering:
             return self._known(depth, urls), False
         wanted: dict[str, Root] = {}
         wrong = False
+        with there(self.settings.data) as store:
+            plans = runs.plans(store) if store is not None else {}
         for name in names:
             try:
-                root = gathered_root(name, self.settings, depth, urls)
+                root = gathered_root(name, self.settings, depth, urls, plans)
                 wanted.setdefault(root.url, root)
             except Failure as failure:
                 if failure.code == USAGE:
@@ -198,7 +200,7 @@ class Gathering:
                 note(doubt.line + (hint if doubt.example == doubt.root else ""))
             for root, reason in failed:
                 if root not in {doubt.root for doubt in doubted}:
-                    note(f"{root}: {reason}{'' if ALLOW in reason else hint}")
+                    note(f"{root}: {reason}{'' if ALLOW in reason or CLOSED in reason else hint}")
             upkeep.upkeep(runner, self.settings.retention)
         if not (self.quiet or self.json):
             note(SEARCH)

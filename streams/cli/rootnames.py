@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from processors.identity import file_path, file_url, frontier_key
 from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical
-from schemas.records import Root
+from schemas.records import Plan, Root
 from streams.cli.common import Failure
 from streams.clock import now_ms
 
@@ -74,11 +78,24 @@ def check_limits(depth: int | None, urls: int | None) -> None:
             raise Failure(f"{value}: a limit is at most {most:,}", 2)
 
 
-def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
-    """Return the root that a user names, with its limits. Raises Failure if it cannot be read."""
+def root_of(
+    text: str, settings: Settings, depth: int | None, urls: int | None, plans: Mapping[str, Plan] = MappingProxyType({})
+) -> Root:
+    """Return the root that a user names, with its limits: those given, else those of its plan, else those of the settings.
+
+    `plans`: the plans of known roots, by URL. Raises Failure if the root cannot be read.
+    """
     url = url_of(text)
-    given = settings.roots
     check_limits(depth, urls)
+    plan = plans.get(url, Plan())
+    depth = plan.depth if depth is None else depth
+    urls = plan.urls if urls is None else urls
+    root = _root_of(text, url, settings, depth, urls)
+    return msgspec.structs.replace(root, ttl=plan.ttl or root.ttl, refresh=plan.refresh or root.refresh)
+
+
+def _root_of(text: str, url: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
+    given = settings.roots
     if scheme_of(url).limited:
         return Root(
             url=url,
@@ -100,9 +117,11 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
     )
 
 
-def gathered_root(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
-    """Return the root to gather. Raises Failure, also for a root in the data folder: gathering it would never end."""
-    root = root_of(text, settings, depth, urls)
+def gathered_root(
+    text: str, settings: Settings, depth: int | None, urls: int | None, plans: Mapping[str, Plan] = MappingProxyType({})
+) -> Root:
+    """Return the root to gather, as `root_of`. Raises Failure, also for one in the data folder: gathering it would never end."""
+    root = root_of(text, settings, depth, urls, plans)
     if scheme_of(root.url).realm == "machine":
         path, data = os.path.realpath(file_path(root.url)), os.path.realpath(os.fsencode(settings.data))
         if os.path.commonpath((path, data)) == data:

@@ -105,6 +105,7 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         agent=product_token(settings.fetch.user_agent),
         rules=rules_fingerprint(essence),
         paused=paused,
+        variants=settings.roots.variants,
         partitions=settings.kafka.partitions if settings.kafka.brokers else _partitions(settings),
         sitemaps=settings.roots.sitemaps,
         lastmod=settings.roots.lastmod,

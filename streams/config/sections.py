@@ -45,6 +45,8 @@ class RootDefaults(Section):
     """Shortest time between two refreshes of a page; at `refresh` or above it, all pages are refreshed at the fixed rate."""
     price: int = Field(default=DAY, ge=0, le=AGE)
     """Time for which one request more must keep a page current; a lower price means more requests and more current pages."""
+    variants: int = Field(default=500, ge=0, le=MOST)
+    """Maximum number of queries of one path of a host: a page with more of them is most likely a trap; 0: no limit."""
 
 
 class Fetch(Section):

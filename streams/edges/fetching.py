@@ -127,9 +127,9 @@ class FetchEdge(EdgeBase):
 
     def _bulk_adapter(self, request: FetchRequest) -> BulkAdapter | None:
         """Return the adapter that answers a request with others of its kind; None: it is answered alone."""
-        if request.kind == "resolve" or scheme_of(request.url).realm != "machine":
+        if request.kind == "resolve" or (scheme_of(request.url).realm != "machine" and not request.local):
             return None
-        adapter = self._fetcher.adapter(request.url)
+        adapter = self._fetcher.adapter(request)
         return adapter if isinstance(adapter, BulkAdapter) else None
 
     def settle(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from processors.frontier.rows import Table
@@ -14,12 +15,26 @@ from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root
 from streams.store import Store
 from streams.store.murmur2 import partition as partition_of
 
+CLOSED = "outside of its hours until"
+"""Begins the reason of a root whose hosts are not asked now; the time follows."""
+
 
 def known(store: Store, url: str) -> UrlState | None:
     """Return the frontier's state of a URL."""
-    host = frontier_key(url)
-    rows = store.rows("frontier", partition_of(host.encode(), store.topics()["crawl"]))
-    return Table(rows).get(host, url_digest(url)) if rows is not None else None
+    table, host = _table(store, url), frontier_key(url)
+    return table.get(host, url_digest(url)) if table is not None else None
+
+
+def _table(store: Store, url: str) -> Table | None:
+    rows = store.rows("frontier", partition_of(frontier_key(url).encode(), store.topics()["crawl"]))
+    return Table(rows) if rows is not None else None
+
+
+def _closed(store: Store, url: str) -> str:
+    """Return why a queued URL waits, if it does so for the hours of its roots, else ""."""
+    table = _table(store, url)
+    opens = table.host(frontier_key(url)).opens if table is not None else 0
+    return f"{CLOSED} {datetime.fromtimestamp(opens / 1000, UTC):%H:%M} UTC (harvest run asks it then)" if opens else ""
 
 
 def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
@@ -88,6 +103,8 @@ def _failure(store: Store, url: str) -> str:
         row = known(store, url)
         if row is not None and row.state == "ok":
             return ""
+        if row is not None and row.state == "queued" and (reason := _closed(store, url)):
+            return reason
         event = _last(store, url)
         if row is None or event is None:
             return event.reason if event else "not fetched"

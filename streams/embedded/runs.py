@@ -17,12 +17,12 @@ import msgspec
 from processors.frontier.stage import outstanding
 from schemas.codec import decode, encode
 from schemas.ports import Rows
-from schemas.records import CrawlEvent, Root
+from schemas.records import CrawlEvent, Plan, Root
 from streams.clock import now_ms
 from streams.embedded.runner import RETRY_HORIZON, Embedded
 from streams.faults import fault
 from streams.logs import StoreLog
-from streams.operations.roots import apply_root_events, root_events, seeded, unseeded
+from streams.operations.roots import apply_plan_events, apply_root_events, root_events, seeded, unseeded
 from streams.store import Offsets, Store, Transaction
 from streams.store.data_folder import SPACE, gatherer
 from streams.topology.flow import Topology
@@ -117,11 +117,11 @@ def finish(runner: Embedded, run: Run) -> None:
     fault("run.finished")
 
 
-def ask(store: Store, root: Root) -> None:
-    """Add a root from outside a runner; a runner gathers it when it reads the event."""
+def ask(store: Store, root: Root, plan: Plan | None = None) -> None:
+    """Add a root from outside a runner; a runner gathers it when it reads the event. `plan`: its options; None: as they are."""
     now = now_ms()
     with store.transaction() as tx:
-        _seed(tx, [msgspec.structs.replace(root, run=_next_id(tx, now))], store.topics()["crawl"], now)
+        _seed(tx, [msgspec.structs.replace(root, run=_next_id(tx, now))], store.topics()["crawl"], now, plan)
 
 
 def drop(store: Store, root: Root) -> None:
@@ -151,7 +151,18 @@ def pause(store: Store, url: str, *, on: bool) -> None:
 def roots(store: Store) -> list[Root]:
     """Return the roots of a data folder, in order of URL: those of the frontier, and those appended since."""
     known = (cast("Root", decode(value)) for rows in _frontier(store) for _, value in rows.scan(b"g|"))
-    return apply_root_events(known, root_events(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
+    return apply_root_events(known, _unread(store))
+
+
+def plans(store: Store) -> dict[str, Plan]:
+    """Return the plans of the roots of a data folder, by URL of the root: those of the frontier, and those appended since."""
+    known = {key[2:].decode(): cast("Plan", decode(value)) for rows in _frontier(store) for key, value in rows.scan(b"o|")}
+    return apply_plan_events(known, _unread(store))
+
+
+def _unread(store: Store) -> Iterator[CrawlEvent]:
+    """Yield events about roots that the frontier has not read yet."""
+    return root_events(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next)
 
 
 def _frontier(store: Store) -> Iterator[Rows]:
@@ -160,9 +171,9 @@ def _frontier(store: Store) -> Iterator[Rows]:
     return (rows for rows in found if rows is not None)
 
 
-def _seed(tx: Transaction, named: Sequence[Root], partitions: int, now: int) -> None:
+def _seed(tx: Transaction, named: Sequence[Root], partitions: int, now: int, plan: Plan | None = None) -> None:
     for root in named:
-        for partition, event in seeded(root, partitions, now):
+        for partition, event in seeded(root, partitions, now, plan):
             tx.append("crawl", partition or 0, cast("CrawlEvent", event).host.encode(), encode(event), now)
 
 

@@ -19,7 +19,7 @@ from typing import Self
 from processors.schemes import scheme_of
 from schemas.ports import Blobs
 from schemas.records import FetchRequest, Record
-from streams.fetch.adapters import Adapter, Adapters, Lookup, Tools
+from streams.fetch.adapters import MAPPED, Adapter, Adapters, Lookup, Tools
 from streams.fetch.answers import Answers, FetchError, StoreError
 from streams.fetch.pace import Pace, TooLongError
 from streams.fetch.settings import FetchSettings
@@ -59,9 +59,9 @@ class Fetcher:
         """Close connections and threads."""
         await self._adapters.close()
 
-    def adapter(self, url: str) -> Adapter:
-        """Return the adapter of a URL. Raises FetchError for a scheme that has none."""
-        return self._adapters.of(scheme_of(url).name)
+    def adapter(self, request: FetchRequest) -> Adapter:
+        """Return the adapter of a request. Raises FetchError for a scheme that has none."""
+        return self._adapters.of(MAPPED if request.local else scheme_of(request.url).name)
 
     def wait(self) -> None:
         """Delay the next request to each address by one full pause: another process may have sent one a moment ago."""
@@ -75,7 +75,7 @@ class Fetcher:
         """Return the records that answer a request. Raises only CancelledError."""
         answers = Answers(request, self._clock())
         try:
-            adapter = self.adapter(request.url)
+            adapter = self.adapter(request)
             return await (adapter.resolve if request.kind == "resolve" else adapter.fetch)(request)
         except TooLongError as error:
             return answers.deferred(int(error.wait * 1000))

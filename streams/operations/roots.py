@@ -6,7 +6,7 @@ the partition of the root's own host the event also links to the root.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -14,20 +14,20 @@ from processors.identity import frontier_key
 from processors.schemes import is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.ports import Log
-from schemas.records import CrawlEvent, CrawlKind, Link, Record, Root
+from schemas.records import CrawlEvent, CrawlKind, Link, Plan, Record, Root
 from streams.store.murmur2 import partition as partition_of
 
 ORDERS = ("seeded", "unseeded", "paused", "resumed")
 READ = 1_000
 
 
-def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
-    """Return the events that start a run of a root: (partition, record)."""
+def seeded(root: Root, partitions: int, now: int, plan: Plan | None = None) -> list[tuple[int | None, Record]]:
+    """Return the events that start a run of a root: (partition, record). `plan`: its options; None: as they are."""
     host = frontier_key(root.url)
     kind = "folder" if is_listing(root.url) else "file" if scheme_of(root.url).realm == "machine" else "page"
     owner = partition_of(host.encode(), partitions)
     link = Link(url=root.url, kind=kind)  # type: ignore[arg-type]
-    event = CrawlEvent(kind="seeded", host=host, time=now, url=root.url, root=root, partitions=partitions)
+    event = CrawlEvent(kind="seeded", host=host, time=now, url=root.url, root=root, partitions=partitions, plan=plan)
     return [(p, replace(event, links=(link,)) if p == owner else event) for p in range(partitions)]
 
 
@@ -73,3 +73,14 @@ def apply_root_events(known: Iterable[Root], later: Iterable[CrawlEvent]) -> lis
         elif event.kind == "seeded" and event.root is not None:
             roots[event.url] = event.root
     return [roots[url] for url in sorted(roots)]
+
+
+def apply_plan_events(known: Mapping[str, Plan], later: Iterable[CrawlEvent]) -> dict[str, Plan]:
+    """Return the plans by URL of their root, after applying later events to the known ones."""
+    plans = dict(known)
+    for event in later:
+        if event.kind == "unseeded":
+            plans.pop(event.url, None)
+        elif event.kind == "seeded" and event.plan is not None:
+            plans[event.url] = event.plan
+    return plans

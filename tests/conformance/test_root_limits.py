@@ -1,4 +1,4 @@
-"""The limit of URLs of a root holds over all partitions on both runners."""
+"""On both runners: the limit of URLs of a root holds over all partitions, and a file of roots is applied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from processors.identity import file_url
-from schemas.records import CrawlEvent, FetchRequest, Root
+from schemas.records import CrawlEvent, FetchRequest, Root, Summary
 from streams.embedded import runs
 from streams.kafka.client import roots
 from streams.kafka.client.cluster import Cluster
@@ -21,6 +21,7 @@ from tests.conformance.ground import gather
 from tests.conformance.runners import DRAWN, PARTITIONS, EmbeddedRunner, KafkaRunner, Runner, obey, tell
 from tests.conformance.test_flows import page
 from tests.samples.site_server import Site
+from tests.streams.kafka.flows import newest
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow(90), pytest.mark.xdist_group("conformance"), pytest.mark.timeout(600)]
 
@@ -89,3 +90,30 @@ def test_limit_holds_over_all_partitions(runner: str, runners: Start, hosts: lis
     for limit in (HOSTS * FILES // 2, HOSTS * FILES // 2, HOSTS * FILES + 1):
         ask(started, Root(url=hosts[0], run="", urls=limit))
         assert len(requested(started, tuple(hosts))) == min(limit, HOSTS * FILES)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_file_of_roots_is_applied(runner: str, runners: Start, tmp_path: Path) -> None:
+    """A root of a file keeps to its scope, its links are rewritten, and its mapped part is read from the folder."""
+    started = runners(runner)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a").write_bytes(page("Whale in the folder"))
+    with Site() as site:
+        site.files = {"/": page("top", "docs/a", "secret/b", "x?utm_source=1"), "/x": page("x"), "/secret/b": page("b")}
+        lines = [
+            "[[root]]",
+            f'url = "{site.url}"',
+            'deny = ["/secret/"]',
+            'rewrite = ["tracking"]',
+            f'map = [{{ url = "{site.url}docs/", path = "{tmp_path}/docs" }}]',
+        ]
+        (tmp_path / "roots.toml").write_text("\n".join(lines))
+        tell(started, ["roots", "apply", str(tmp_path / "roots.toml")])
+        obey(started, gather(site.url))
+        started.rest()
+        assert set(site.asked) - {"/robots.txt"} == {"/", "/x"}
+        held = [record for record in newest(started.records("summaries")).values() if isinstance(record, Summary)]
+        found = {record.url.removeprefix(site.url) for record in held if record.url.startswith(site.url)}
+        assert found == {"", "docs/a", "x"}
+        assert 'deny = ["/secret/"]' in tell(started, ["roots", "show", site.url])
+        assert tell(started, ["roots", "apply", str(tmp_path / "roots.toml")]) == ""

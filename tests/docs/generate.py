@@ -30,6 +30,7 @@ from processors.query.language import table as language
 from streams.cli.app import app
 from streams.config import settings
 from streams.kafka.client import acls
+from streams.operations.roots_file import table as roots
 from streams.telemetry.metrics import table as metrics
 from streams.topology.describe import mermaid
 from streams.topology.flow import Topology, TopologySettings, topology
@@ -159,6 +160,7 @@ OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "streams/config/README.md": {"settings": options},
     "streams/embedded/README.md": {"faults": faults},
     "streams/kafka/README.md": {"rights": rights},
+    "streams/operations/README.md": {"roots": roots},
     "streams/telemetry/README.md": {"metrics": metrics},
 }
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {

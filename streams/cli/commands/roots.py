@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import ModuleType
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,6 +19,7 @@ from streams.cli.common import (
     Json,
     MaxUrls,
     appending,
+    counted,
     note,
     printable,
     put,
@@ -26,13 +28,22 @@ from streams.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from schemas.records import Root
+    from schemas.records import Plan, Root
+    from streams.cli.planned_roots import Change
     from streams.config.settings import Settings
     from streams.logs import LogAccess
 
-app = typer.Typer(no_args_is_help=True, help="Add, list, pause, resume and remove roots.")
+app = typer.Typer(no_args_is_help=True, help="Add, list, show, pause, resume and remove roots; apply a file of roots.")
 
 Names = Annotated[list[str], typer.Argument(metavar="ROOT...", help="Paths or URLs.")]
+
+
+class RootsState(NamedTuple):
+    """The known roots, their plans by URL, and the URLs of the paused ones."""
+
+    roots: Sequence[Root] = ()
+    plans: Mapping[str, Plan] = MappingProxyType({})
+    paused: frozenset[str] = frozenset()
 
 
 @app.command()
@@ -55,7 +66,8 @@ def add(
     from streams.embedded import runs
 
     until = accepted_until(accept)
-    wanted = [replace(gathered_root(name, found, depth, max_urls), accept=until) for name in roots]
+    plans = _state(found).plans
+    wanted = [replace(gathered_root(name, found, depth, max_urls, plans), accept=until) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
             from streams.config.topology import topology_of
@@ -165,6 +177,103 @@ def _known(found: Settings, names: list[str]) -> list[Root]:
             raise Failure(f"{printable(name)}: not a root of {_where(found)} (harvest roots list)")
         wanted.append(root)
     return wanted
+
+
+@app.command()
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of roots: TOML with a table [[root]] for each.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be added, changed and removed.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove the roots that the file does not have.")] = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Add and change roots as a file states them: limits, pauses, hours, scope, and folders to read instead of a server.
+
+    A root that is added or changed is visited by `gather` or `run`, on Kafka by the workers at once.
+    """
+    found = settings(config, data=data)
+    from streams.cli.planned_roots import changes, planned
+    from streams.embedded import runs
+
+    before = _state(found)
+    listed = changes(planned(file, found, before.plans), before, prune=prune)
+    for change in listed:
+        if change.kind:
+            put(printable(change.line))
+    _note_changes(listed, before, dry_run=dry_run)
+    removed = [each.root for each in listed if each.kind == "removed"]
+    asked = [each for each in listed if each.kind in ("added", "changed")]
+    if dry_run or not (removed or asked):
+        return
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            cluster.drop(log, removed)
+            cluster.ask(log, [each.root for each in asked], {each.root.url: each.plan for each in asked})
+        return
+    with appending(found) as store:
+        for root in removed:
+            runs.drop(store, root)
+        for each in asked:
+            runs.ask(store, each.root, each.plan)
+    if asked:
+        note("harvest gather, or harvest run, visits them")
+    else:
+        from streams.cli.gathering import settle
+
+        settle(found, fetching=True)
+
+
+def _note_changes(listed: Sequence[Change], before: RootsState, *, dry_run: bool) -> None:
+    """Print how many roots change, which stay paused, and how many the file does not have."""
+    counts = {kind: sum(each.kind == kind for each in listed) for kind in ("added", "changed", "removed", "")}
+    would = " (nothing is done)" if dry_run else ""
+    unchanged = counts.pop("")
+    note(", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f", {unchanged:,} unchanged{would}")
+    for each in listed:
+        if each.root.url in before.paused and each.kind in ("added", "changed"):
+            note(f"{each.root.url}: is paused still (harvest roots resume ROOT)")
+    unlisted = len({root.url for root in before.roots} - {each.root.url for each in listed})
+    if unlisted:
+        note(f"{counted(unlisted, 'root')} not in the file (--prune removes what is not)")
+
+
+@app.command()
+def show(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="A path or URL.")],
+    data: Data = None,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Show the options of a root as `roots apply` reads them; those of the settings are comments."""
+    found = settings(config, data=data)
+    from streams.cli.planned_roots import as_json, as_toml
+
+    (known,) = _known(found, [root])
+    from schemas.records import Plan as Options
+
+    plan = _state(found).plans.get(known.url, Options())
+    if json:
+        from schemas.jsonform import line
+
+        put(line(as_json(known, plan)))
+        return
+    for text in as_toml(known, plan):
+        put(printable(text))
+
+
+def _state(found: Settings) -> RootsState:
+    """Return the roots, plans and paused roots of the cluster, or of the data folder; none if there is no data folder yet."""
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            from streams.config.topology import topology_of
+
+            drawn = topology_of(found)
+            return RootsState(cluster.roots(log, drawn), cluster.plans(log, drawn), cluster.paused(log, drawn))
+    from streams.embedded import runs
+    from streams.store.data_folder import known
+
+    with known(found.data) as store:
+        return RootsState(runs.roots(store), runs.plans(store), runs.paused(store)) if store is not None else RootsState()
 
 
 def _where(found: Settings) -> str:

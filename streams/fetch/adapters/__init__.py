@@ -62,6 +62,8 @@ class BulkAdapter(Protocol):
         ...
 
 
+MAPPED = "mapped"
+"""Stands for a scheme in `ADAPTERS`: the adapter of requests that name a local file instead of asking a server."""
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
     "ftp": "streams.fetch.adapters.ftp:Ftp",
@@ -69,6 +71,7 @@ ADAPTERS: Mapping[str, str] = {
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
     "news": "streams.fetch.adapters.nntp:Nntp",
+    MAPPED: "streams.fetch.adapters.mapped:Mapped",
 }
 """The adapter of each scheme, as module and class; a module is imported at the first URL of its schemes."""
 

@@ -48,7 +48,7 @@ STEP = 1024 * 1024
 EntryPath = tuple[int, bytes]
 """An open folder (descriptor), and the name of an entry in it."""
 
-_MISSING = (errno.ENOENT, errno.ENOTDIR)
+MISSING = (errno.ENOENT, errno.ENOTDIR)
 _LASTING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -74,12 +74,14 @@ def fetch_local(
     except StoreError:
         raise
     except OSError as error:
-        if error.errno in _MISSING:
-            return answers.gone("no such file or folder")
-        retryable = error.errno not in _LASTING
-        return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
+        return answers.gone("no such file or folder") if error.errno in MISSING else answers.failed(failure_of(error))
     except ValueError as error:  # an embedded NUL, or not a path
         return answers.failed(FetchError(f"not a path: {error}", retryable=False))
+
+
+def failure_of(error: OSError) -> FetchError:
+    """Return the failure that an error of the system is to an object."""
+    return FetchError(error.strerror or str(error), retryable=error.errno not in _LASTING)
 
 
 class Local:
@@ -176,7 +178,7 @@ def _leaf(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> li
     found = os.stat(name, dir_fd=at, follow_symlinks=False)
     kind = stat.S_IFMT(found.st_mode)
     if kind == stat.S_IFREG:
-        return _regular(answers, place, blobs, max_file)
+        return read_regular(answers, place, blobs, max_file)
     if kind == stat.S_IFLNK:
         body = os.readlink(name, dir_fd=at)
         return _answer(answers, _stored(body), found, SYMLINK_TYPE)
@@ -188,7 +190,8 @@ def _leaf(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> li
 _SPECIAL = {stat.S_IFIFO: "a fifo", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def _regular(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> list[Record]:
+def read_regular(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> list[Record]:
+    """Return the records for a regular file. Raises FetchError, StoreError and OSError."""
     fd = os.open(place[1], _OPEN, dir_fd=place[0])
     try:
         before = os.fstat(fd)

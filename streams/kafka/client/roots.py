@@ -7,14 +7,14 @@ ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
 
 from schemas.codec import decode, encode
 from schemas.ports import Logged
-from schemas.records import CrawlEvent, Record, Root
+from schemas.records import CrawlEvent, Plan, Record, Root
 from streams.clock import now_ms
 from streams.logs import LogAccess
 from streams.operations import roots as seeding
@@ -23,9 +23,9 @@ from streams.topology.flow import Topology
 Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
 
 
-def ask(log: LogAccess, roots: Sequence[Root]) -> None:
-    """Request a visit of roots. Raises ClusterError."""
-    _write(log, roots, seeding.seeded)
+def ask(log: LogAccess, roots: Sequence[Root], plans: Mapping[str, Plan] = {}) -> None:
+    """Request a visit of roots; `plans`: the options of those that get others, by URL. Raises ClusterError."""
+    _write(log, roots, lambda root, partitions, now: seeding.seeded(root, partitions, now, plans.get(root.url)))
 
 
 def drop(log: LogAccess, roots: Sequence[Root]) -> None:
@@ -49,6 +49,12 @@ def roots(log: LogAccess, drawn: Topology) -> list[Root]:
     """Return the frontier's roots, changed by orders that it has not read yet, sorted by URL; every partition has all of them."""
     known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
     return seeding.apply_root_events(known, _unread(log, drawn))
+
+
+def plans(log: LogAccess, drawn: Topology) -> dict[str, Plan]:
+    """Return the plans of the roots by URL, with unread orders applied as in `roots`."""
+    known = {key[2:].decode(): cast("Plan", decode(value)) for key, value in log.rows("frontier", 0, b"o|").items()}
+    return seeding.apply_plan_events(known, _unread(log, drawn))
 
 
 def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:

@@ -29,7 +29,7 @@ from streams.topology.flow import TopologySettings
 
 OF_ROOTS = {"sitemaps", "lastmod", "feeds", "price", "refresh_min"}
 """Fields of FrontierSettings that are configured in `roots`."""
-OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", "part", *OF_ROOTS}
+OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", "part", "variants", *OF_ROOTS}
 """Those that are not configured in `frontier`."""
 
 

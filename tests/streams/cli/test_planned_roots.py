@@ -1,0 +1,88 @@
+"""Roots with plans, gathered over loopback: scope, rewriting, local mapping, hours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.samples.site_server import Site
+
+ALLOW = ("--allow", "127.0.0.0/8", "--pause", "0")
+
+
+def apply(harvest: Any, url: str, **options: str) -> Any:
+    """Apply a file of one root, with options as TOML."""
+    lines = ["[[root]]", f'url = "{url}"', *(f"{name} = {value}" for name, value in options.items())]
+    Path("roots.toml").write_text("\n".join(lines))
+    return harvest("roots", "apply", "roots.toml")
+
+
+def summaries(harvest: Any, data: str = "harvest-data") -> dict[str, tuple[str, ...]]:
+    """Digests, sizes and types of the summaries by URL."""
+    values = [line["value"] for line in harvest.lines("cat", "summaries", "--data", data)]
+    return {each["url"]: tuple(each[name] for name in ("oid", "md5", "sha256", "size", "type")) for each in values}
+
+
+def mirror(site: Site, folder: Path) -> str:
+    """Write the files of a site into a folder, as its own server has them; return the value of `map`."""
+    for path, body in site.files.items():
+        if not path.endswith("/"):
+            place = folder / path.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(body)
+    return f'[{{ url = "{site.url}", path = "{folder}" }}]'
+
+
+def test_mapped_tree_gives_the_digests_of_http(harvest: Any, site: Site, tmp_path: Path) -> None:
+    """A site read from its folder gives the objects that its server gives, without asking it; so does a later run."""
+    site.redirects.clear()
+    del site.files["/robots.txt"]
+    harvest("gather", site.url, "--quiet", "--data", "http", *ALLOW)
+    by_http = summaries(harvest, "http")
+    site.asked.clear()
+    apply(harvest, site.url, map=mirror(site, tmp_path / "copy"), pause="60")
+    harvest("gather", "--quiet", *ALLOW)
+    assert not site.asked
+    assert summaries(harvest) == by_http
+    (tmp_path / "copy" / "wais.html").write_text("<title>WAIS</title> zanzibar")
+    (tmp_path / "copy" / "gopher.html").unlink()
+    table = harvest.lines("gather", *ALLOW)[0]
+    assert (table["changed"], table["removed"], site.asked) == (1, 1, [])
+
+
+def test_missing_file_is_fetched_from_the_server(harvest: Any, site: Site, tmp_path: Path) -> None:
+    """With `missing = "fetch"`, the server is asked for what the folder does not have, and not for what it has."""
+    site.redirects.clear()
+    value = mirror(site, tmp_path / "copy")
+    (tmp_path / "copy" / "wais.html").unlink()
+    apply(harvest, site.url, map=value, missing='"fetch"')
+    harvest("gather", "--quiet", *ALLOW)
+    assert "/wais.html" in site.asked
+    assert not [path for path in site.asked if (tmp_path / "copy" / path.lstrip("/")).is_file() and path != "/robots.txt"]
+    assert site.url + "wais.html" in summaries(harvest)
+
+
+def test_scope_and_rewriting_of_a_site(harvest: Any, site: Site) -> None:
+    """Denied links are refused with their rule, and two links to one page are one request."""
+    site.files = {
+        "/": b"<a href='/a;jsessionid=1'>1</a> <a href='/a;jsessionid=2'>2</a> <a href='/calendar/1'>3</a>",
+        "/a": b"<title>A</title>",
+        "/calendar/1": b"never",
+    }
+    apply(harvest, site.url, deny="['/calendar/']", rewrite='["session"]')
+    harvest("gather", "--quiet", *ALLOW)
+    assert {path: site.asked.count(path) for path in site.asked if path != "/robots.txt"} == {"/": 1, "/a": 1}
+    assert "deny of the root: /calendar/" in harvest("why", f"{site.url}calendar/1").stdout
+
+
+def test_root_outside_of_its_hours_is_not_asked(harvest: Any, site: Site) -> None:
+    """A run outside of the hours of a root asks its server for nothing, and ends with a line that says when they begin."""
+    start = datetime.now(UTC) + timedelta(hours=5)
+    apply(harvest, site.url, hours=f'"{start:%H}:00-{start + timedelta(hours=1):%H}:00"')
+    result = harvest("gather", "--quiet", *ALLOW, code=1)
+    assert not site.asked
+    assert f"outside of its hours until {start:%H}:00 UTC" in result.stderr
+    apply(harvest, site.url)
+    harvest("gather", "--quiet", *ALLOW)
+    assert site.asked
