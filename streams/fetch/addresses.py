@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from processors.urls import guard
@@ -39,6 +40,20 @@ class Addresses:
     def port(self, host: str) -> int:
         """Return the port of a frontier key."""
         return urlsplit(host).port or self._port
+
+    def refusal(self, request: FetchRequest) -> str:
+        """Return why the address of a request is refused, "" if it is not, or if the request has none."""
+        why = guard(request.address, self._tools.settings.networks) if request.address else ""
+        return f"{why}; {ALLOW}" if why else ""
+
+    @asynccontextmanager
+    async def slots(self, request: FetchRequest) -> AsyncIterator[str]:
+        """Enter the slots of a request's host and address; yield the address. Raises FetchError and TooLongError."""
+        tools, patience = self._tools, self._tools.settings.patience
+        async with tools.pace.host(request.host, request.pause / 1000, patience):
+            address = request.address or (await self.of(request.host))[0]
+            async with tools.pace.address(address, patience), tools.places:
+                yield address
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
         """Return the one event that describes a host: an address, and an empty robots.txt, which allows all."""

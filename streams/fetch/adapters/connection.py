@@ -68,6 +68,10 @@ class Connection:
         async with asyncio.timeout(self._settings.answer_timeout):
             await self._writer.drain()
 
+    def post(self, data: bytes) -> None:
+        """Send the last bytes of an exchange, as far as that is possible at once: whether they arrive does not matter."""
+        self._writer.write(data)
+
     async def line(self, limit: int = MAX_LINE) -> bytes:
         """Return the next line without its end (CR LF, or LF). Raises FetchError if it is too long or cut off."""
         async with asyncio.timeout(self._settings.answer_timeout):

@@ -207,6 +207,12 @@ class Control:
         if found and found[1].startswith(b"/") and not any(byte in found[1] for byte in b"\r\n\0"):
             self.home = found[1].replace(b'""', b'"')
 
+    def path(self, at_top: bool, path: bytes) -> bytes:
+        """Return a path as the server understands it: absolute, where the directory of the login is known."""
+        if at_top:
+            return b"/" + path
+        return path if self.home is None else (self.home.rstrip(b"/") + b"/" + path).rstrip(b"/") or b"/"
+
     # ---- what a path is ------------------------------------------------------------------------------------------
 
     async def size(self, path: bytes) -> int | None:
