@@ -81,7 +81,9 @@ class Ftp:
     async def _connected(self, request: FetchRequest, address: str) -> list[Record]:
         """Answer a request on the kept connection of its host, or on a new one where there is none, or it was closed."""
         kept = self._kept.take(request.host, address)
-        if kept is not None:
+        if kept is not None and not await kept.is_quiet():
+            kept.close()
+        elif kept is not None:
             try:
                 return await self._exchange(request, kept)
             except StaleError:

@@ -119,6 +119,17 @@ class Control:
         self.clean = False
         self._writer.close()
 
+    async def is_quiet(self) -> bool:
+        """Return whether a kept connection is open, and nothing has arrived: a stray reply would be taken for that of a command."""
+        try:
+            async with asyncio.timeout(0):
+                await self._reader.readuntil(b"\n")
+        except TimeoutError:
+            return True
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return False
+        return False
+
     # ---- commands and replies ------------------------------------------------------------------------------------
 
     async def command(self, verb: str, argument: bytes = b"") -> Reply:
