@@ -91,7 +91,7 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         read(gzip.compress(b"x" * 10_000_000), b".gz")
     monkeypatch.setattr(ftp_recursive, "MAX_TEXT", 1_000_000)
     with pytest.raises(ValueError, match="more than 1,000,000 bytes"):
-        read(bz2.compress(b"total 0\n" * 1_000_000), b".bz2")
+        read(bz2.compress(b"total 0\n" * 200_000), b".bz2")
     monkeypatch.setattr(ftp_recursive, "MAX_DIRECTORIES", 2)
     with pytest.raises(ValueError, match="more than 2 directories"):
         read(TREE)
