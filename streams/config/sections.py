@@ -82,6 +82,8 @@ class Fetch(Section):
     """Maximum number of simultaneous exchanges."""
     ftp_idle: float = Field(default=60.0, ge=0, le=YEAR)
     """Time for which the control connection to an FTP server is kept after an exchange."""
+    ftp_recursive: bool = True
+    """Whether an ls-lR that an FTP directory has, and that is younger than the refresh-rate, replaces the listings below it."""
     spool: str = ""
     """Folder for bodies on their way to the blob store; empty: the system's temporary folder."""
 

@@ -12,7 +12,7 @@ from processors.urls import Network
 MIB = 1024 * 1024
 INLINE = 65_536
 """Maximum bytes of a body inside its record; larger ones go to the blob store (law 6)."""
-MAY_BE_ZERO = ("pause", "patience", "grace", "min_rate", "ftp_idle")
+MAY_BE_ZERO = ("pause", "patience", "grace", "min_rate", "ftp_idle", "ftp_recursive")
 LONGEST_WAIT = 24 * 3_600_000
 """Longest wait in ms that Retry-After may ask for: one day."""
 
@@ -48,6 +48,8 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Maximum number of simultaneous exchanges."""
     ftp_idle: float = 60.0
     """Time for which the control connection to an FTP server is kept after an exchange."""
+    ftp_recursive: bool = True
+    """Whether an ls-lR that an FTP directory has, and that is younger than the refresh-rate, replaces the listings below it."""
     spool: str = ""
     """Folder for spooled bodies on their way to the blob store; empty: the system's temporary folder."""
 

@@ -2,7 +2,8 @@
 
 Strategy: a URL that ends with a slash is a directory. Its listing is that of MLSD if the server has it, otherwise of LIST, in the
 normal form of `processors/essence/listings/ftp.py`. A file is requested with RETR, unless SIZE and MDTM are those of the last time.
-One control connection a host is kept for some time, since a login costs more than most files.
+One control connection a host is kept for some time, since a login costs more than most files. An ls-lR that a directory has
+replaces the listings below it (`ftp_recursive.py`).
 
 Laws:
 - Nothing that a server says here removes an object: 550 means "missing" as well as "not for you". Only a listing without it does.
@@ -23,6 +24,7 @@ from processors.urls import guard
 from schemas.records import FetchRequest, Record, Validators
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.ftp_control import UNKNOWN, Control, RefusedError, StaleError
+from streams.fetch.adapters.ftp_recursive import RecursiveListings
 from streams.fetch.addresses import Addresses
 from streams.fetch.answers import ALLOW, Answers, FetchError
 from streams.fetch.body import SPOOLS, Body
@@ -45,6 +47,7 @@ class Ftp:
         self._tools = tools
         self._addresses = Addresses(tools, PORT)
         self._kept = KeptConnections(tools.settings.ftp_idle)
+        self._recursive = RecursiveListings(tools.settings)
         self._spools = asyncio.Semaphore(SPOOLS)
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
@@ -56,6 +59,8 @@ class Ftp:
         tools, patience = self._tools, self._tools.settings.patience
         if request.address and (why := guard(request.address, tools.settings.networks)):
             return Answers(request, tools.clock()).refused(f"{why}; {ALLOW}")
+        if request.url.endswith("/") and (normal := self._recursive.listing(request.url, tools.clock())) is not None:
+            return await self._listing(Answers(request, tools.clock()), normal)
         async with tools.pace.host(request.host, request.pause / 1000, patience):
             address = request.address or (await self._addresses.of(request.host))[0]
             async with tools.pace.address(address, patience), self._kept.room(patience), tools.places:
@@ -76,7 +81,9 @@ class Ftp:
     async def _connected(self, request: FetchRequest, address: str) -> list[Record]:
         """Answer a request on the kept connection of its host, or on a new one where there is none, or it was closed."""
         kept = self._kept.take(request.host, address)
-        if kept is not None:
+        if kept is not None and not await kept.is_quiet():
+            kept.close()
+        elif kept is not None:
             try:
                 return await self._exchange(request, kept)
             except StaleError:
@@ -100,7 +107,7 @@ class Ftp:
     # ---- files ---------------------------------------------------------------------------------------------------
 
     async def _file(self, control: Control, answers: Answers) -> list[Record]:
-        path, known, settings = _path(control, answers.request.url), answers.request.validators, self._tools.settings
+        path, known, settings = control.path(*ftp_path(answers.request.url)), answers.request.validators, self._tools.settings
         size, modified = await control.size(path), await control.modified(path)
         if known is not None and modified and (known.size, known.mtime) == (size, modified):
             return answers.unchanged(known)
@@ -123,12 +130,20 @@ class Ftp:
     # ---- directories ---------------------------------------------------------------------------------------------
 
     async def _directory(self, control: Control, answers: Answers) -> list[Record]:
-        path = _path(control, answers.request.url)
-        if path and (reply := await control.enter(path)).code // 100 != 2:
-            raise RefusedError("CWD", reply)
-        lines, form = await _listed(control)
-        # Up to a million lines: other hosts go on meanwhile.
-        normal = await asyncio.to_thread(normalize, lines, form, answers.now)
+        url = answers.request.url
+        normal = await self._recursive.fetched(url, answers.now, control)
+        if normal is None:
+            path = control.path(*ftp_path(url))
+            if path and (reply := await control.enter(path)).code // 100 != 2:
+                raise RefusedError("CWD", reply)
+            lines, form = await _listed(control)
+            # Up to a million lines: other hosts go on meanwhile.
+            normal = await asyncio.to_thread(normalize, lines, form, answers.now)
+            if self._tools.settings.ftp_recursive:
+                self._recursive.note(answers.request, normal, answers.now)
+        return await self._listing(answers, normal)
+
+    async def _listing(self, answers: Answers, normal: bytes) -> list[Record]:
         async with Body(self._tools.blobs, self._spools, self._tools.settings.spool) as body:
             await body.write(normal)
             return await _answer(answers, body, listing=True)
@@ -137,14 +152,7 @@ class Ftp:
         """Close connections and threads."""
         self._addresses.close()
         self._kept.close()
-
-
-def _path(control: Control, url: str) -> bytes:
-    """Return the path of a URL as the server understands it: absolute, where the directory of the login is known."""
-    at_top, path = ftp_path(url)
-    if at_top:
-        return b"/" + path
-    return path if control.home is None else (control.home.rstrip(b"/") + b"/" + path).rstrip(b"/") or b"/"
+        self._recursive.close()
 
 
 async def _listed(control: Control) -> tuple[list[bytes], Form]:

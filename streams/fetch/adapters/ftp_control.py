@@ -119,6 +119,17 @@ class Control:
         self.clean = False
         self._writer.close()
 
+    async def is_quiet(self) -> bool:
+        """Return whether a kept connection is open, and nothing has arrived: a stray reply would be taken for that of a command."""
+        try:
+            async with asyncio.timeout(0):
+                await self._reader.readuntil(b"\n")
+        except TimeoutError:
+            return True
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return False
+        return False
+
     # ---- commands and replies ------------------------------------------------------------------------------------
 
     async def command(self, verb: str, argument: bytes = b"") -> Reply:
@@ -206,6 +217,12 @@ class Control:
         found = _PWD.match(where.text) if where.code == 257 else None
         if found and found[1].startswith(b"/") and not any(byte in found[1] for byte in b"\r\n\0"):
             self.home = found[1].replace(b'""', b'"')
+
+    def path(self, at_top: bool, path: bytes) -> bytes:
+        """Return a path as the server understands it: absolute, where the directory of the login is known."""
+        if at_top:
+            return b"/" + path
+        return path if self.home is None else (self.home.rstrip(b"/") + b"/" + path).rstrip(b"/") or b"/"
 
     # ---- what a path is ------------------------------------------------------------------------------------------
 

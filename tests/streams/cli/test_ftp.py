@@ -110,8 +110,9 @@ def test_same_tree_by_http_and_ftp_has_the_same_digests(server: FtpServer, harve
     assert by_ftp == by_http == {name.replace(";", "%3B"): md5 for name, md5 in by_disk.items()}
 
 
-def test_server_that_is_down_or_empty_loses_nothing(harvest: Any, tmp_path: Path) -> None:
+def test_server_that_is_down_or_empty_loses_nothing(harvest: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a server is down, or its root is suddenly empty or missing, nothing is removed; a single file is."""
+    monkeypatch.setenv("HARVEST_FRONTIER_TRIES", "1")
     with serving("pyftpdlib", tmp_path) as server:
         gather(harvest, server.url)
         before = digests(harvest, server.url)

@@ -178,6 +178,19 @@ def test_connection_is_kept_and_replaced_when_the_server_closed_it(world: Any, r
     run(scenario())
 
 
+def test_connection_with_a_stray_reply_is_not_used_again(world: Any, run: Any) -> None:
+    """A reply too many, which would be taken for that of the next command, ends the use of a connection."""
+
+    async def scenario() -> None:
+        async with world(FtpPeer({"RETR": b"550 no\r\n226 stray\r\n"}), pause=0.1) as here:
+            assert (await here.get("a"))[-1].kind == "failed"
+            here.peer.replies = {}
+            assert (await here.get("b"))[-1].kind == "fetched"
+            assert here.peer.connections == 2
+
+    run(scenario())
+
+
 def test_idle_connection_is_closed(world: Any, run: Any) -> None:
     """A connection that is not used for `ftp_idle` is closed with QUIT."""
 

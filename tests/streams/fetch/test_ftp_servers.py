@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -111,3 +113,51 @@ def expected(server: FtpServer) -> dict[bytes, bytes]:
     top = os.fsencode(server.tree)
     found = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
     return {path[len(top) + 1 :]: Path(os.fsdecode(path)).read_bytes() for path in found}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_recursive_listing_replaces_the_listings_below_it(
+    suffix: str, tmp_path: Path, blobs: Any, make_request: Callable[..., FetchRequest], run: Any
+) -> None:
+    """An ls-lR that is young and unchanged answers for the directories below; an old one, or one that is gone, does not."""
+    tree, work, day = tmp_path / "tree", tmp_path / "work", 86_400
+    for folder in (work, tree / "sub" / "deep", tree / "other"):
+        folder.mkdir(parents=True)
+    (tree / "sub" / "deep" / "a.txt").write_text("hello")
+    listing, made = tree / f"ls-lR{suffix}", 1_700_000_000
+
+    def make() -> None:
+        text = subprocess.run(["ls", "-lR"], cwd=tree, env={"LC_ALL": "C"}, capture_output=True, check=True).stdout
+        listing.write_bytes(gzip.compress(text) if suffix else text)
+        os.utime(listing, (made, made))
+
+    make()
+    clock = [(made + day) * 1_000]
+
+    async def scenario(server: FtpServer) -> None:
+        async with Fetcher(FetchSettings(pause=0.0, allow=("127.0.0.0/8",)), blobs, lambda: clock[0]) as fetcher:
+
+            async def listed(*paths: str) -> tuple[list[bytes], int]:
+                seen = len(server.commands("LIST"))
+                found = [await fetcher.fetch(make_request(server.url + path)) for path in paths]
+                assert all(records[-1].kind == "fetched" for records in found if isinstance(records[-1], CrawlEvent))
+                return [cast("FetchedObject", records[0]).body or b"" for records in found], len(server.commands("LIST")) - seen
+
+            bodies, requests = await listed("", "sub/", "sub/deep/", "other/")
+            assert (requests, bodies[1], bodies[3]) == (1, b"type=dir; deep\n", b"")
+            assert bodies[2].endswith(b"; a.txt\n")
+            (tree / "new").mkdir()
+            assert (await listed("", "new/", "sub/"))[1] == 2, "what it does not have is requested"
+            make()
+            os.utime(listing, (made + 60, made + 60))
+            assert (await listed("", "new/", "sub/"))[1] == 1, "a new one is fetched"
+            assert len([command for command in server.commands("RETR") if "ls-lR" in command]) == 2
+            clock[0] += 29 * day * 1_000
+            assert (await listed("sub/", "", "sub/"))[1] == 3, "it is older than the refresh-rate"
+            clock[0] = (made + day) * 1_000
+            assert (await listed("", "sub/"))[1] == 1
+            listing.unlink()
+            assert (await listed("", "sub/"))[1] == 2, "it is gone"
+
+    with ftp_server("vsftpd", work, tree) as server:
+        run(scenario(server))
