@@ -16,6 +16,8 @@ JARS := .venv/servers/stamp
 OBJECTS := .venv/servers/versitygw/stamp
 # Debian's nginx, which gives OpenSearch TLS and a login (tests/servers/nginx.py).
 PROXY := .venv/servers/nginx.stamp
+# Debian's servers of Gopher and news (tests/servers/debian_servers.py).
+GOPHERS := .venv/servers/debian_servers.stamp
 # Debian's Chromium, for the tests of the search page (tests/sinks/gateway/browser).
 BROWSER := .venv/browser
 # Programs that check the image and the chart (tests/deploy).
@@ -38,7 +40,7 @@ python:  ## say which Python install takes: the first that was built with optimi
 check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
-test: lint $(JARS) $(OBJECTS) $(PROXY) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(OBJECTS) $(PROXY) $(GOPHERS) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
@@ -181,6 +183,10 @@ $(OBJECTS): $(STAMP) tests/servers/go.lock tests/servers/versitygw.mod tests/ser
 $(PROXY): $(STAMP)
 	@$(BIN)/python -m tests.servers.nginx
 	@touch $(PROXY)
+
+$(GOPHERS): $(STAMP) tests/servers/debian_servers.py
+	@$(BIN)/python -m tests.servers.debian_servers
+	@touch $(GOPHERS)
 
 define browser
 set -eu

@@ -137,13 +137,15 @@ def test_host_is_resolved_without_robots(blobs: Any, run: Any) -> None:
 
 
 def test_empty_root_menu_is_in_doubt(blobs: Any, run: Any) -> None:
-    """A root menu that is suddenly empty is a broken server; any other empty menu is a failure too."""
+    """A root menu that is suddenly empty is a broken server; below it there are empty folders."""
     first, _ = run(answers(blobs, {b"": MENU}, "/"))
     root = Root(url="gopher://x/", run="run-1")
     _, event = run(answers(blobs, {b"": b""}, "/", depth=0, root=root, validators=first.validators))
     assert event.reason == "removal in doubt: the root menu is empty"
-    _, event = run(answers(blobs, {b"/m": b""}, "/1/m"))
+    _, event = run(answers(blobs, {b"": b""}, "/", depth=0, root=root))
     assert (event.kind, event.reason) == ("failed", "an empty menu")
+    found, _ = run(answers(blobs, {b"/m": b""}, "/1/m"))
+    assert (found.size, found.content_type) == (0, MEDIA)
 
 
 def drip(piece: bytes, pause: float = 0.01) -> Page:
