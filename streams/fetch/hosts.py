@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from processors.frontier.robots import MAX_ROBOTS, allowed, product_token
 from processors.identity import frontier_key
+from processors.schemes import is_web
 from processors.urls import canonical, guard
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Lookup
@@ -117,7 +118,7 @@ class Hosts:
             if target is None:
                 return pinned, robots
             following = canonical(target, url)
-            if following is None:
+            if following is None or not is_web(following):
                 return pinned, b""
             if frontier_key(following) != frontier_key(url):
                 address = (await self.addresses(frontier_key(following)))[0]

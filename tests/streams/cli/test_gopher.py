@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -79,6 +80,13 @@ def test_changes_of_a_gopher_server_are_gathered(harvest: Any, burrow: Path, scr
         assert (found[f"{root}0/a.txt"], found[f"{root}0/new.txt"]) == ("Golden mole", "Naked mole-rat")
         assert not {url for url in found if url.endswith(("b.txt", "i.gif"))}
         assert gather(harvest, root)["nothing_changed"]
+
+        # What was in a menu that is gone goes with it, once the server says so.
+        (burrow / "docs" / "c.txt").write_bytes(b"Shrew-mole\n")
+        assert gather(harvest, root)["added"] == 1
+        shutil.rmtree(burrow / "docs")
+        assert gather(harvest, root)["removed"] == 2
+        assert not {url for url in held(harvest) if "docs" in url}
     assert not harvest.lines("rejected", "list", "--data", "d")
 
 
