@@ -150,9 +150,9 @@ class ListedHandlers(DoubtHandlers):
         return vanished
 
     def _leave(self, host: str, digest: bytes, known: UrlState, listing: bytes) -> Iterator[Output]:
-        """Record that a listing has a URL no more, and request it if no other listing has it."""
+        """Record that a listing has a URL no more, and request it unless another listing has it and states the mark that counts."""
         left = without_listing(known, listing)
-        if left.listed_in or known.state == "gone":
+        if (left.listed_in and left.mark == known.mark) or known.state == "gone":
             self.table.put(host, digest, left)
         else:
             yield from self.ask(host, digest, left, self.known_root(known))

@@ -232,10 +232,17 @@ class RequestScheduler:
         version = max(self.table.mint(self.now), known.version + 1)
         listing = known.kind == "listing"
         removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason, as_listing=listing)
+        self._release(host, digest)
         self.table.tell(self.origin, host, digest, removal)
         self.table.uncount(known)
         self.table.forget(host, digest, known)
         yield removal
+
+    def _release(self, host: str, digest: bytes) -> None:
+        """Release the credit of a URL that ends: its request may be lost in a crash, and without a row nothing repeats it."""
+        site = self.table.host(host) if scheme_of(host).paced else None
+        if site is not None and digest in site.flying:
+            self.table.put_host(host, site.but(flying=tuple(each for each in site.flying if each != digest)))
 
     def repeat_removals(self) -> Iterator[Output]:
         """Repeat the removals of a redelivered event, even of URLs found anew since: those have a higher version."""

@@ -37,8 +37,7 @@ class RootDefaults(Section):
     sitemaps: Literal["auto", "yes", "no"] = "auto"
     """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
     lastmod: Literal["auto", "trust", "ignore"] = "auto"
-    """Whether an equal `lastmod` in a sitemap or feed saves a request before the refresh is due: `trust` always, `ignore` never,
-    `auto` while the samples of each run (one page in 20) confirm it."""
+    """Whether an equal `lastmod` saves a request until the refresh: `auto` while samples (one page in 20) confirm it, `trust`, `ignore`."""
     feeds: bool = False
     """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from processors.essence.formats import FormatError
 from processors.essence.formats.robots_directives import Directives
-from schemas.records import Link
+from schemas.records import Link, LinkKind
 
 MAX_SUMMARY = 65_536
 """Bytes of all values of a summary together."""
@@ -146,10 +146,11 @@ class Found:
         first = self.attributes.get(name, [""])[0]
         return first if isinstance(first, str) else ""
 
-    def link(self, url: str, text: str = "", *, page: bool = True) -> None:
-        """Add a link to another document; `page`: whether it is followed as links of pages are."""
+    def link(self, url: str, text: str = "", *, page: bool = True, feed: bool = False) -> None:
+        """Add a link to another document; `page`: whether it is followed as links of pages are; `feed`: whether it lists pages."""
         if self.linked and len(self.links) < MAX_LINKS and 0 < len(url) <= MAX_URL:
-            self.links.append(Link(url=_clean(url), kind="page" if page else "unknown", text=_clean(text[:MAX_ANCHOR])))
+            kind: LinkKind = "listing" if feed else "page" if page else "unknown"
+            self.links.append(Link(url=_clean(url), kind=kind, text=_clean(text[:MAX_ANCHOR])))
 
 
 class Summarizer(NamedTuple):

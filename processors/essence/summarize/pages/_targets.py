@@ -17,5 +17,10 @@ def relations(attributes: Mapping[str, str | None]) -> list[str]:
 
 def is_followed(attributes: Mapping[str, str | None]) -> bool:
     """Return whether a link element leads to the next page, or to a feed of pages."""
-    types = relations(attributes)
-    return "next" in types or ("alternate" in types and (attributes.get("type") or "").partition(";")[0].strip().lower() in _FEEDS)
+    return "next" in relations(attributes) or is_feed(attributes)
+
+
+def is_feed(attributes: Mapping[str, str | None]) -> bool:
+    """Return whether a link element leads to a feed."""
+    media = (attributes.get("type") or "").partition(";")[0].strip().lower()
+    return media in _FEEDS and "alternate" in relations(attributes)

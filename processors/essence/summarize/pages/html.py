@@ -28,7 +28,7 @@ from processors.essence.summarize._text import is_url
 from processors.essence.summarize.pages._linked_data import MAX_DATA, LinkedData, read_linked_data
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, decoded_page, numbers, parse
 from processors.essence.summarize.pages._query import encode_query
-from processors.essence.summarize.pages._targets import TARGETS, is_followed, relations
+from processors.essence.summarize.pages._targets import TARGETS, is_feed, is_followed, relations
 from processors.urls import canonical
 
 MAX_HTML = 8_000_000
@@ -257,7 +257,8 @@ class _About:
                 continue
             seen[url] = None
             if self.found.linked:
-                self.found.link(url, self._text(node) or attributes.get("title") or "")
+                feed = node.tag == "link" and is_feed(attributes)
+                self.found.link(url, self._text(node) or attributes.get("title") or "", feed=feed)
         if (url := self._canonical()) and url not in seen:
             seen[url] = None
             self.found.link(url)

@@ -37,7 +37,8 @@ def entries(*paths: str) -> bytes:
 
 def parsed(body: bytes, url: str = SITE + "sitemap.xml") -> ParsedListing:
     """Return what the format of a name reads from a body."""
-    return (feed if "feed" in url else sitemap).parse(io.BytesIO(body), url)
+    parse = feed.parse if "feed" in url else sitemap.parse
+    return parse(io.BytesIO(body), url)
 
 
 def paths(found: ParsedListing) -> list[str]:
