@@ -48,8 +48,13 @@ def news() -> Iterator[News]:
         yield server
 
 
-def test_changes_of_a_group_are_gathered(harvest: Any, news: News) -> None:
-    """New articles are added, cancelled ones removed; a pass over what has not changed requests nothing but the overview."""
+@pytest.mark.parametrize("lastmod", ["auto", "ignore"])
+def test_changes_of_a_group_are_gathered(harvest: Any, news: News, monkeypatch: pytest.MonkeyPatch, lastmod: str) -> None:
+    """New articles are added, cancelled ones removed; a pass over what has not changed requests nothing but the overview.
+
+    The setting about the lastmod of sitemaps does not matter.
+    """
+    monkeypatch.setenv("HARVEST_ROOTS_LASTMOD", lastmod)
     with Relay(news.address) as relay:
         root = f"news://{relay.address}/local.one"
         assert gather(harvest, root)["added"] == 3

@@ -323,7 +323,7 @@ def test_resolution_without_adapter_is_answered(edge: Any, run: Any) -> None:
 
     async def scenario() -> None:
         async with edge({}) as world:
-            event = await world.resolve("gopher://h")
+            event = await world.resolve("irc://h")
         assert (event.kind, event.reason) == ("resolved", "not a scheme that can be fetched")
 
     run(scenario())
