@@ -46,7 +46,9 @@ runasuser: {user}
 runasgroup: {group}
 port: {port}
 bindaddress: 127.0.0.1
+nnrpdloadlimit: 0
 """
+"""Without a limit on the load of the machine, above which INN serves no readers."""
 FILES = {
     "etc/storage.conf": "method tradspool {\n newsgroups: *\n class: 0\n}\n",
     "etc/expire.ctl": "/remember/:11\n*:A:1:10:never\n",

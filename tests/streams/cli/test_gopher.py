@@ -100,6 +100,7 @@ def test_bad_answers_remove_nothing(harvest: Any, monkeypatch: pytest.MonkeyPatc
     with LineServer() as server:
         lines = [f"0{name}\t/{name}\t127.0.0.1\t{server.port}\r\n".encode() for name in names]
         elsewhere = b"0Elsewhere\t/x\t127.0.0.2\t7\r\n"
+        lines.insert(0, f"7Find\t/find\t127.0.0.1\t{server.port}\r\n".encode())
         server.pages = {f"/{name}".encode(): f"Text of {name}\n".encode() for name in names}
         server.pages |= {b"": b"".join(lines) + b".\r\n"}
         root = f"gopher://{server.address}/"
@@ -107,7 +108,7 @@ def test_bad_answers_remove_nothing(harvest: Any, monkeypatch: pytest.MonkeyPatc
         before = held(harvest)
 
         # The last item is cut off, one item is new, and one is of another server.
-        server.pages |= {b"": b"".join([*lines[:-1], elsewhere, lines[0].replace(b"good", b"new"), lines[3][:9]])}
+        server.pages |= {b"": b"".join([*lines[:-1], elsewhere, lines[1].replace(b"good", b"new"), lines[4][:9]])}
         server.pages |= {b"/good": b"Better text\n", b"/new": b"New text\n", b"/slow": None, b"/endless": b"x" * 200_000}
         harvest("gather", root, *ALLOW)
         assert held(harvest) == before | {f"{root}0/good": "Better text", f"{root}0/new": "New text"}
@@ -117,6 +118,7 @@ def test_bad_answers_remove_nothing(harvest: Any, monkeypatch: pytest.MonkeyPatc
             f"{root}0/slow": "no answer in time",
             f"{root}0/endless": "body larger than 100,000 bytes",
         }
+        assert "gopher: a search, which asks for input" in harvest("why", f"{root}7/find", "--data", "d").stdout
         assert "not on the server of the root" in harvest("why", "gopher://127.0.0.2:7/0/x", "--data", "d").stdout
     # Without a server, the run fails, and everything stays.
     after = held(harvest)
