@@ -23,6 +23,9 @@ PLAIN = frozenset(("file", "folder", "symlink"))
 MAX_BYTES = 400_000
 """Maximum number of characters in the links of one event: Kafka in its default configuration refuses messages of more than 1 MB."""
 
+MAX_TEXT = 200
+"""Characters of the text of a link (schemas/Link.avsc)."""
+
 
 def chunks(links: Iterable[Link]) -> Iterator[tuple[Link, ...]]:
     """Split links into the slices that fit into one event each."""
@@ -84,7 +87,7 @@ def listed(obj: FetchedObject, parsed: ParsedListing) -> Iterator[CrawlEvent]:
     own = identity.frontier_key(obj.url)
     hosts: dict[str, dict[str, Link]] = {own: {}}
     for child in parsed.children:
-        link = Link(url=child.url, kind=child.kind, text=child.text, mark=child.mark)
+        link = Link(url=child.url, kind=child.kind, text=child.text[:MAX_TEXT], mark=child.mark)
         hosts.setdefault(identity.frontier_key(child.url), {}).setdefault(child.url, link)
     coverage = parsed.coverage if parsed.whole else "rolling"
     for host, links in hosts.items():

@@ -100,8 +100,9 @@ def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
     if is_listing(obj.url) and not scheme_of(obj.url).paced:
         yield from listing.slices(obj, [])
     elif obj.as_listing:
-        # What a sitemap or menu had may exist without it; what a folder had does not.
-        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if has_complete_listings(obj.url) else "open")
+        # What a sitemap or menu had may exist without it; what a folder had does not. One that has expired proves nothing.
+        complete = obj.outcome == "gone" and has_complete_listings(obj.url)
+        yield from listing.covered(obj, frontier_key(obj.url), (), "complete" if complete else "open")
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
 

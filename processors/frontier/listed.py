@@ -11,8 +11,11 @@ Laws:
 - The marks of one listing count for a URL, as long as that listing has it: two listings may state one version differently. Marks of
   URLs on other hosts are ignored: their server has not stated them.
 - A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
-  alone where it rolls on; and left alone as long as another listing has it. Only the slices of a host reveal what it has lost: if a
-  listing on another host names nothing of a host any more, the URLs there become due at their refresh.
+  alone where it rolls on. As long as another listing has it, it stays, and is requested only if the mark that counted is dropped.
+- Only the slices of a host reveal what it has lost: if a listing on another host names nothing of a host any more, the URLs there
+  become due at their refresh.
+- An open listing that shrinks costs requests, and removes nothing by itself: what is missing then is doubted page by page. What a
+  complete one has lost is doubted as the children of a folder are (`doubt.py`).
 - Of the URLs with an equal mark, one in PROBES is requested in each run all the same, chosen by digest and run. Where one had
   changed, the marks of its host do not count until its next refresh (`lastmod`: auto; trust and ignore do not sample).
 """
@@ -71,8 +74,9 @@ class ListedHandlers(DoubtHandlers):
         listed = with_listing(known, source.digest)
         if listed is not known:
             self.table.put(host, digest, listed)
-        # Repeated where it is recorded already: the event may be redelivered after a crash between the two writes.
-        self.table.listed.put(host, digest, (source.digest,) if source.digest in listed.listed_in else ())
+        # In the row of the URL it may be recorded already: a crash falls between the two writes.
+        if digest not in self.recorded and source.digest in listed.listed_in:
+            self.table.listed.put(host, digest, (source.digest,))
         return listed
 
     def compare_mark(self, host: str, digest: bytes, known: UrlState, root: Root, found: Waiting) -> tuple[UrlState, bool]:
@@ -135,7 +139,9 @@ class ListedHandlers(DoubtHandlers):
             return vanished
         listing, complete = url_digest(event.url), event.coverage == "complete"
         present = {url_digest(link.url) for link in event.links}
-        for digest in self.table.listed.between(event.host, listing, span.low, span.high):
+        before = self.table.listed.between(event.host, listing, span.low, span.high)
+        self.recorded.update(before)
+        for digest in before:
             if digest in present:
                 continue
             known = self.table.get(event.host, digest)

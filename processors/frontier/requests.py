@@ -78,6 +78,8 @@ class RequestScheduler:
         self.roots: dict[str, Root] = {}
         self.trusted: dict[str, bool] = {}
         """Whether the marks of a host count, as far as this event asked: see `listed.py`."""
+        self.recorded: set[bytes] = set()
+        """Digests in the rows `m|` of the slice of a listing that this event brings."""
 
     def ask(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""

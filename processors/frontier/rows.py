@@ -388,8 +388,8 @@ def _queue(host: str) -> bytes:
 
 
 def _queued(host: str, digest: bytes, known: UrlState) -> bytes:
-    # Listings come first: what they state of a page is known when the page is requested.
-    rank = 0 if known.kind == "listing" else min(known.depth, 255)
+    # Listings come before what has their depth: their marks are known when the pages are requested.
+    rank = min(max(known.depth - (known.kind == "listing"), 0), 255)
     return _queue(host) + rank.to_bytes(1, "big") + digest
 
 

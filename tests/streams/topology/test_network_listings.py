@@ -252,3 +252,22 @@ def test_feed_of_a_page_is_a_listing_if_the_settings_say_so(*, feeds: bool) -> N
     list(decide(rows, event, Origin("crawl", 0, 1), FrontierSettings(feeds=feeds)))
     ((_, _, known),) = Table(rows).all()
     assert known.kind == ("listing" if feeds else "page")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_children_on_other_hosts_are_subject_to_the_rule_of_the_root(seed: int, world: World, seeded: Seeded) -> None:
+    """A root that stays on its server refuses the children of its listings on other servers, and gathers its own."""
+    site = Site(world)
+    site.page(OTHER)
+    site.page(f"{HOST}/own")
+    site.lists = {INDEX: [OTHER, f"{HOST}/own"]}
+    site.write_lists()
+    simulator = site.simulator(3, random.Random(seed))
+    root = Root(url=INDEX, run="r1", host=HOST, urls=0)
+    owner = simulator.owner("crawl", seeded(root, 0, owner=True))
+    for partition in range(3):
+        simulator.send("crawl", seeded(root, simulator.now, owner=partition == owner), partition)
+    simulator.run()
+    assert set(site.asked) == {f"{HOST}/robots.txt", INDEX, f"{HOST}/own"}
+    refused = [e for _, e in simulator.records("crawl") if isinstance(e, CrawlEvent) and e.kind == "refused"]
+    assert [(e.reason, [link.url for link in e.links]) for e in refused] == [("not on the server of the root", [OTHER])]

@@ -1,0 +1,38 @@
+"""Sitemap lines of a robots.txt."""
+
+from __future__ import annotations
+
+import pytest
+
+from processors.frontier.robots import MAX_LINE, MAX_SITEMAPS, sitemaps
+
+URL = "http://example.org/map.xml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Sitemap: {URL}",
+        f"\ufeffsitemap:{URL}\r\n",
+        f"User-agent: x\nDisallow: /\n  SITEMAP :\t{URL}  # all\n",
+        f"Site-map: {URL}\r",
+        f"Sitemap: {URL}\nSitemap: {URL}\n",
+    ],
+)
+def test_sitemap_lines_are_found_in_any_group_and_spelling(text: str) -> None:
+    """A sitemap line counts wherever it is, in any case, with either name, once."""
+    assert sitemaps(text.encode()) == [URL]
+
+
+@pytest.mark.parametrize("text", ["", "Sitemap:", "Sitemaps: /x", "# Sitemap: /x", "Sit emap: /x", "\0Sitemap: /x"])
+def test_other_lines_are_no_sitemaps(text: str) -> None:
+    """Lines without an address, comments and other keys give nothing."""
+    assert sitemaps(text.encode()) == []
+
+
+def test_sitemap_lines_are_bounded() -> None:
+    """A robots.txt gives a bounded number of sitemaps, none from a line that is too long."""
+    many = b"".join(b"Sitemap: /%d\n" % number for number in range(2 * MAX_SITEMAPS))
+    assert len(sitemaps(many)) == MAX_SITEMAPS
+    assert sitemaps(b"Sitemap: /" + b"x" * MAX_LINE) == []
+    assert sitemaps(b"Sitemap: /\xff") == ["/\ufffd"]
