@@ -18,6 +18,8 @@ OBJECTS := .venv/servers/versitygw/stamp
 PROXY := .venv/servers/nginx.stamp
 # FTP servers, from Debian and from the package index (tests/servers/ftp.py).
 FTP := .venv/servers/ftp.stamp
+# Debian's servers of Gopher and news (tests/servers/debian_servers.py).
+GOPHERS := .venv/servers/debian_servers.stamp
 # Debian's Chromium, for the tests of the search page (tests/sinks/gateway/browser).
 BROWSER := .venv/browser
 # Programs that check the image and the chart (tests/deploy).
@@ -40,7 +42,7 @@ python:  ## say which Python install takes: the first that was built with optimi
 check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
-test: lint $(JARS) $(OBJECTS) $(PROXY) $(FTP) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(OBJECTS) $(PROXY) $(FTP) $(GOPHERS) $(TOOLS) $(GLIMPSE) $(BROWSER)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
@@ -188,6 +190,10 @@ $(FTP): $(STAMP) tests/servers/pyftpdlib.lock tests/servers/ftp.py
 	@rm -rf .venv/servers/ftp
 	@$(BIN)/python -m tests.servers.ftp
 	@touch $(FTP)
+
+$(GOPHERS): $(STAMP) tests/servers/debian_servers.py
+	@$(BIN)/python -m tests.servers.debian_servers
+	@touch $(GOPHERS)
 
 define browser
 set -eu

@@ -7,6 +7,7 @@ parsed as the host of an http URL is.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 from ada_url import normalize_url
@@ -17,6 +18,7 @@ MAX_PORT = 65_535
 _AUTHORITY = re.compile(r"(?:[^/?#]*@)?(\[[0-9A-Fa-f:.]{2,45}\]|[^\[\]@:/?#\\]+)(?::([0-9]{0,5}))?")
 
 
+@lru_cache(1_024)
 def canonical_authority(text: str, port: int) -> str | None:
     """Return the canonical form of an authority (RFC 3986, 3.2) without user and default `port`; None if it is malformed.
 

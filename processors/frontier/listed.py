@@ -117,7 +117,8 @@ class ListedHandlers(DoubtHandlers):
     def _has_valid_mark(self, host: str, known: UrlState, root: Root) -> bool:
         if not (known.mark and known.depth and known.state == "ok" and not known.whole and known.due > self.now):
             return False
-        lastmod = self.lastmod_of(root)
+        # The setting is about sitemaps and feeds.
+        lastmod = self.lastmod_of(root) if is_web(host) else "trust"
         return self.same_rules(known) and lastmod != "ignore" and (lastmod == "trust" or self._trusts_marks(host))
 
     def _trusts_marks(self, host: str) -> bool:

@@ -47,6 +47,7 @@ _PLAIN_ERROR = re.compile(
     rb"(?:<!DOCTYPE HTML[^>]{0,100}>\s{0,4}<HTML>(?s:.{0,300})<TITLE>)?(Error: [A-Z][^\r\n<]{0,100}!(?: [^\r\n<]{0,100})?)"
 )
 _SIGNED = b"Gophered by Gophernicus"
+"""Its last line, unless its operator has turned that off: then an error is one line of text."""
 _ERROR_IMAGE = "d4658c2233b15bf92e555b495b65af18de96cb12b6f7cee3cb8ba09fa1c30519"
 """SHA-256 of the picture that Gophernicus sends as an error."""
 _MISSING = re.compile(r"not found|no such|does(?: not|n't) exist|unknown selector|not exist", re.IGNORECASE)
@@ -192,7 +193,7 @@ def failure(answer: bytes) -> Failure | None:
     if found := _ERROR.match(answer):
         text = _text(found[1]).strip() or "error"
         return Failure(text, bool(_MISSING.search(text)))
-    if (found := _PLAIN_ERROR.match(answer)) and _SIGNED in answer:
+    if (found := _PLAIN_ERROR.match(answer)) and (_SIGNED in answer or answer.count(b"\n") == 1):
         text = _text(found[1]).strip()
         return Failure(text, bool(_MISSING.search(text)))
     if answer.startswith(b"GIF89a") and hashlib.sha256(answer).hexdigest() == _ERROR_IMAGE:

@@ -77,8 +77,9 @@ class Gopher:
                 return answers.gone(error.text)
             raise FetchError(f"the server answers: {error.text}", retryable=False)
         request, known = answers.request, answers.request.validators
-        if item.type == MENU and not body.size:
-            doubted = not request.depth and known is not None and known.size > 0 and answers.now > request.root.accept
+        if item.type == MENU and not body.size and not request.depth and answers.now > request.root.accept:
+            # PyGopherd sends nothing for an empty folder. A root that is empty is most likely a broken server.
+            doubted = known is not None and known.size > 0
             raise FetchError(f"{DOUBT}: the root menu is empty" if doubted else "an empty menu", retryable=not doubted)
         validators = Validators(md5=body.md5, size=body.size)
         if known is not None and (known.md5, known.size) == (body.md5, body.size):

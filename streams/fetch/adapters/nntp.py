@@ -70,7 +70,7 @@ class Nntp:
             async with Connection(tools.settings, address, self._addresses.port(request.host)) as connection:
                 session = _Session(connection)
                 await session.begin()
-                missing = await _read(session, wanted, request.root.urls, body)
+                missing = await _read(session, wanted, _limit(request), body)
                 connection.post(b"QUIT\r\n")
             if missing:
                 return answers.gone(f"status {missing.code} {missing.text}")
@@ -83,6 +83,12 @@ class Nntp:
     async def close(self) -> None:
         """Close threads; no connection outlives its request."""
         self._addresses.close()
+
+
+def _limit(request: FetchRequest) -> int:
+    """Return the number of articles that the root of a group may have, besides the group if that is the root; 0: any."""
+    urls = request.root.urls
+    return max(1, urls - (request.url == request.root.url)) if urls else 0
 
 
 async def _read(session: _Session, wanted: NewsName, limit: int, body: Body) -> Reply | None:

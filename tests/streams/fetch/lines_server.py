@@ -37,7 +37,7 @@ class LineEdge:
 
 
 @asynccontextmanager
-async def line_edge(scheme: str, serve: Serve, blobs: Any, **settings: Any) -> AsyncIterator[LineEdge]:
+async def line_edge(scheme: str, serve: Serve, blobs: Any, lookup: Any = None, **settings: Any) -> AsyncIterator[LineEdge]:
     """Run a server and a fetcher without pauses, and with loopback allowed, unless `settings` override it."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,7 +51,7 @@ async def line_edge(scheme: str, serve: Serve, blobs: Any, **settings: Any) -> A
 
     usual: dict[str, Any] = {"pause": 0.0, "allow": ("127.0.0.0/8",)}
     listening = await asyncio.start_server(handle, LOOPBACK, 0)
-    async with listening, Fetcher(FetchSettings(**(usual | settings)), blobs, lambda: NOW) as fetcher:
+    async with listening, Fetcher(FetchSettings(**(usual | settings)), blobs, lambda: NOW, lookup=lookup) as fetcher:
         yield LineEdge(fetcher, scheme, listening.sockets[0].getsockname()[1])
 
 

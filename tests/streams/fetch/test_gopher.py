@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -136,14 +137,52 @@ def test_host_is_resolved_without_robots(blobs: Any, run: Any) -> None:
     assert (event.kind, event.addresses, event.robots, heard) == ("resolved", (LOOPBACK,), b"", [])
 
 
+def test_address_that_accepts_a_connection_is_pinned(blobs: Any, run: Any) -> None:
+    """Of several addresses the first that accepts a connection is pinned; if one may not be dialled, none is."""
+
+    async def resolved(*addresses: str) -> Any:
+        async with line_edge("gopher", burrow({}), blobs, lookup=lambda _host, _port: addresses) as edge:
+            (event,) = await edge.get("/robots.txt", kind="resolve", address="")
+        return event
+
+    # The server listens on LOOPBACK alone.
+    event = run(resolved("127.0.0.9", LOOPBACK, "127.0.0.8"))
+    assert (event.addresses, event.robots) == ((LOOPBACK,), b"")
+    event = run(resolved(LOOPBACK, "10.0.0.1"))
+    assert (event.addresses, event.robots, event.retryable) == ((), None, False)
+    assert "10.0.0.1 is private" in event.reason
+    event = run(resolved())
+    assert (event.robots, event.retryable) == (None, True)
+
+
+def test_unknown_host_is_resolved_with_its_reason(blobs: Any, run: Any) -> None:
+    """A name that does not exist is no reason to try again; a name server without an answer is."""
+
+    async def resolved(lookup: Any, **settings: Any) -> Any:
+        async with line_edge("gopher", burrow({}), blobs, lookup=lookup, **settings) as edge:
+            (event,) = await edge.get("/robots.txt", kind="resolve", address="")
+        return event
+
+    def unknown(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    event = run(resolved(unknown))
+    assert (event.robots, event.retryable) == (None, False)
+    assert event.reason == f"cannot resolve {LOOPBACK}: Name or service not known"
+    event = run(resolved(lambda _host, _port: time.sleep(0.3), dns_timeout=0.1))
+    assert (event.retryable, event.reason) == (True, f"cannot resolve {LOOPBACK}: no answer in time")
+
+
 def test_empty_root_menu_is_in_doubt(blobs: Any, run: Any) -> None:
-    """A root menu that is suddenly empty is a broken server; any other empty menu is a failure too."""
+    """A root menu that is suddenly empty is a broken server; below it there are empty folders."""
     first, _ = run(answers(blobs, {b"": MENU}, "/"))
     root = Root(url="gopher://x/", run="run-1")
     _, event = run(answers(blobs, {b"": b""}, "/", depth=0, root=root, validators=first.validators))
     assert event.reason == "removal in doubt: the root menu is empty"
-    _, event = run(answers(blobs, {b"/m": b""}, "/1/m"))
+    _, event = run(answers(blobs, {b"": b""}, "/", depth=0, root=root))
     assert (event.kind, event.reason) == ("failed", "an empty menu")
+    found, _ = run(answers(blobs, {b"/m": b""}, "/1/m"))
+    assert (found.size, found.content_type) == (0, MEDIA)
 
 
 def drip(piece: bytes, pause: float = 0.01) -> Page:

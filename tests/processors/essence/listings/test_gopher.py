@@ -151,6 +151,7 @@ ERRORS: list[tuple[bytes, bool | None]] = [
         b"<!DOCTYPE HTML PUBLIC>\n<HTML>\n<HEAD>\n  <TITLE>Error: File or directory not found! x</TITLE> Gophered by Gophernicus",
         True,
     ),
+    (b"Error: File or directory not found! (null)\r\n", True),
     (b"3Access denied\t\terror.host\t1\r\n", False),
     (b"3Server too busy", None),
     (b"Error: File or directory not found!\r\nis what the server says.\r\n", None),
