@@ -98,7 +98,7 @@ FULL = Size(
     unpacked=10_000_000_000,
     searched=100_000,
     searched_remotely=10_000,
-    pages=3_000,
+    pages=2_000,
 )
 QUICK = Size(
     quick=True,
