@@ -26,6 +26,8 @@ LEAST_PAUSE = 500
 """Shortest such pause in ms, also where the settings have none."""
 SLOW = 500
 """Time in ms below which no answer is slow."""
+SHARE = 8
+"""No answer is slow that takes less than this part of the pause: requests that are so rare are not the reason."""
 SMOOTHING = 8
 """Weight of the former average, in answers."""
 
@@ -77,7 +79,7 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     measured: HostState = site
     if latency >= 0:
         measured = site.but(usual=max(1, usual + (latency - usual) // SMOOTHING if usual else latency))
-    if latency >= SLOW and 0 < 2 * usual < latency:
+    if latency >= max(SLOW, base // SHARE) and 0 < 2 * usual < latency:
         return _slower(measured, event, base, minted)
     eased: HostState = measured.but(slowed=_halved(site.slowed, base))
     return eased

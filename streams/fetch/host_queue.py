@@ -149,7 +149,7 @@ class HostQueue(Generic[T]):
         """Return whether a request would wait for its host for too long, and then set it aside."""
         pause = max(entry.pause, self._pace.pause)
         wait = max(0.0, self._pace.host_free_at(entry.host, entry.pause) - self._pace.now()) + ahead * pause
-        if entry.resolve or wait <= max(self._patience, pause) + ROUNDING:
+        if entry.resolve or wait <= max(self._patience, self._pace.pause_of(entry.host, pause)) + ROUNDING:
             return False
         self._late.append((entry, wait))
         return True

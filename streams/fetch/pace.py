@@ -86,6 +86,11 @@ class Pace:
         pause = max(pause, self.pause)
         return slot.free_at(pause) if slot is not None else self._begun + pause
 
+    def pause_of(self, key: str, pause: float) -> float:
+        """Return the pause in seconds before a request to a host, by its own pause and that of the last request."""
+        slot = self._slots.get(f"h {key}")
+        return max(pause, self.pause, slot.pause if slot is not None else 0.0)
+
     def address_free_at(self, address: str) -> float:
         """Return the time from which a request to an address may start, unless one is under way."""
         slot = self._slots.get(f"a {address}")

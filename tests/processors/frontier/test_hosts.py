@@ -119,6 +119,8 @@ def test_slow_answers_double_pause_until_usual() -> None:
         pauses.append(pause_of(site, 1_000))
     assert (pauses[0], pauses[1], pauses[-1]) == (2_000, 4_000, 1_000)
     assert answered(site, "deferred", wait=5).slowed == site.slowed
+    assert answered(HostState(usual=100), "fetched", 20_000, latency=2_000).slowed == 0
+    assert answered(HostState(usual=100), "fetched", 20_000, latency=3_000).slowed == 40_000
 
 
 def test_host_is_held_through_restart_and_woken() -> None:

@@ -108,6 +108,17 @@ def test_next_request_of_a_slow_host_is_kept() -> None:
     assert edge.late == [(1, 40.0)]
 
 
+def test_request_behind_a_longer_pause_is_kept() -> None:
+    """The next request of a host whose last one had a longer pause, as after an overload, is not returned."""
+    edge = Exchanges(1.0, patience=10.0)
+    edge.add(0, "http://a", pause=40.0)
+    edge.run(41)
+    edge.add(1, "http://a", pause=20.0)
+    edge.run(100)
+    assert [(round(time, 1), entry.item) for time, entry in edge.begun] == [(140.0, 0), (180.1, 1)]
+    assert edge.late == []
+
+
 def test_held_host_returns_what_waits() -> None:
     """What waits for a host that asks for a long wait comes back at the end of the exchange; other hosts go on."""
     edge = Exchanges(1.0)
