@@ -63,6 +63,7 @@ class Feed:
     def __init__(self, path: Path, gatherer: str, *, clock: Callable[[], int] = now_ms, retention_ms: int = RETENTION_MS) -> None:
         """Open the feed of a Gatherer. Raises FeedDamaged, OSError."""
         self.path = path
+        self._gatherer = gatherer
         self._clock = clock
         self._retention = retention_ms
         self._connection = open_database(path, writable=True)
@@ -85,14 +86,28 @@ class Feed:
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch, and store the next offset of each partition: see `schemas.ports.Follower`.
 
-        Returns the changes that SOIF cannot express. Raises FeedMoved, OSError: then nothing was applied.
+        Returns the changes that SOIF cannot express. If there are any, the offsets are not stored: store them by a further call,
+        once those changes are recorded elsewhere. Raises FeedMoved, OSError: then nothing was applied.
         """
         refused: list[Refused] = []
         # Outside of the transaction: other writers need not wait for it.
         entries = [made for change in changes if (made := _entry(change, refused)) is not None]
         with translated(self.path), transaction(self._connection):
-            self._write(entries, offsets)
+            self._write(entries, {} if refused else offsets)
         return refused
+
+    def empty(self) -> None:
+        """Delete the content, and begin a new order. Raises OSError."""
+        with translated(self.path), transaction(self._connection):
+            empty(self._connection, self._gatherer, self._clock())
+            self._epoch = state(self._connection).epoch
+
+    def touch(self) -> None:
+        """Note that the feed has all of its topic, if that was last noted long ago. Raises FeedMoved, OSError."""
+        with translated(self.path):
+            touched = state(self._connection, self._epoch).touched
+        if touched < self._clock() - self._retention // 90:
+            self.apply([], {})
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,6 +94,11 @@ class FeedReader:
         """Return the state of the feed. Raises OSError."""
         with translated(self.path), transaction(self._db, write=False):
             return self._state()
+
+    def offsets(self) -> Mapping[int, int]:
+        """Return the next offset of its topic by partition. Raises OSError."""
+        with translated(self.path):
+            return dict(rows(self._db, "SELECT partition, next FROM offsets"))
 
     def is_known(self, since: Mark, part: int | None = None) -> bool:
         """Return whether the changes since a mark are known. Raises OSError."""
