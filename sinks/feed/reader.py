@@ -100,6 +100,12 @@ class FeedReader:
         with translated(self.path):
             return dict(rows(self._db, "SELECT partition, next FROM offsets"))
 
+    def known(self, since: Mark | int, part: int | None = None) -> Mark | None:
+        """Return a mark, or that of a time in ms, if the changes since then are known, else None. Raises OSError."""
+        if isinstance(since, int):
+            return self.mark_at(since)
+        return since if self.is_known(since, part) else None
+
     def is_known(self, since: Mark, part: int | None = None) -> bool:
         """Return whether the changes since a mark are known. Raises OSError."""
         found = self.state()

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sinks.gateway.api import ApiRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
+from sinks.gateway.gatherer import GathererRoutes
 from sinks.gateway.guard import Guard
 from sinks.gateway.metrics import CONTENT_TYPE
 from sinks.gateway.options import GatewayOptions
@@ -58,6 +59,7 @@ def application(options: GatewayOptions, open_index: OpenIndex, collection: Coll
     )  # fmt: skip
     app.include_router(PageRoutes(gateway, pages).router())
     app.include_router(ApiRoutes(gateway).router())
+    app.include_router(GathererRoutes(gateway).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))
