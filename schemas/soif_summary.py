@@ -54,6 +54,7 @@ NAMES: Mapping[str, str] = {
     "copy-of": "copy_of",
     "copy": "copies",
     "copies-count": "copies_count",
+    "location": "location",
     "removal-reason": "reason",
 }
 """Attributes that are properties of a summary or a removal, with the fields of the record."""

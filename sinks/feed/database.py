@@ -2,8 +2,8 @@
 
 - `changes`: one row for each OID, numbered in the order of its last change; an update deletes the row and adds one at the end. A
   summary has the place of its template in a member; a removal has its template in the row.
-- `members`: ready gzip members (RFC 1952, 2.2), each with the templates of one part. The newest template of an OID is in the
-  member with the highest id. Ids are never used again.
+- `members`: ready pieces of compressed streams (`compression.py`), each with templates of one part. The newest template of an OID
+  is in the member with the highest id. Ids are never used again.
 - `stale`: OIDs with templates in members that a change has superseded.
 - `parts`: number of the last change, and of summaries, by the first hex digit of the OID.
 - `state`: one row. `epoch` is the identity of the order; `horizon` the highest number of a removal that is no longer known.
@@ -45,7 +45,8 @@ CREATE TABLE changes(number INTEGER PRIMARY KEY, oid BLOB NOT NULL UNIQUE, part 
 CREATE INDEX changes_member ON changes(member) WHERE member IS NOT NULL;
 CREATE INDEX removals ON changes(number) WHERE removal IS NOT NULL;
 CREATE TABLE members(id INTEGER PRIMARY KEY AUTOINCREMENT, part INTEGER NOT NULL, templates INTEGER NOT NULL,
-                     stale INTEGER NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL);
+                     stale INTEGER NOT NULL, size INTEGER NOT NULL, crc INTEGER NOT NULL, factor INTEGER NOT NULL,
+                     data BLOB NOT NULL);
 CREATE INDEX members_part ON members(part, id);
 CREATE TABLE stale(member INTEGER NOT NULL, oid BLOB NOT NULL, PRIMARY KEY (member, oid)) WITHOUT ROWID;
 CREATE INDEX stale_oid ON stale(oid);

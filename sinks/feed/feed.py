@@ -1,9 +1,9 @@
 """The feed: a sink over `summaries` that keeps the Gatherer's database ready to be sent as one stream.
 
-Strategy: each summary is written as SOIF once, when it changes, and appended to a gzip member of its part (the first hex digit of
-its OID). A stream consists of members as they are stored. A member is rewritten when a third of its templates is superseded, or
-when it is small and a further change arrives; so members have about MEMBER bytes, and a stream at most half as much again as
-needed.
+Strategy: each summary is written as SOIF once, when it changes, and appended to a compressed member of its part (the first hex
+digit of its OID). A stream consists of members as they are stored. A member is rewritten when a third of its templates is
+superseded, or when it is small and a further change arrives; so members have about MEMBER bytes, and a stream is at most half as
+long again as needed.
 
 Laws:
 - A batch is applied whole or not at all: changes, members, marks and offsets are one transaction.

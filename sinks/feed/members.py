@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import apsw
 
+from sinks.feed.compression import content, piece
 from sinks.feed.database import PARTS, one, rows
-from sinks.feed.templates import LEVEL, gunzipped, gzipped
 
 MEMBER = 128 << 10
 """Bytes of templates from which on a member is complete. Larger ones compress no better, and cost more to rewrite."""
@@ -75,7 +75,7 @@ class Members:
     def _live(self, members: Sequence[int]) -> Iterator[Placed]:
         """Remove members, and yield their templates that are not superseded."""
         for member in members:
-            data = gunzipped(one(self._db, "SELECT data FROM members WHERE id=?", (member,))[0])
+            data = content(one(self._db, "SELECT data FROM members WHERE id=?", (member,))[0])
             live = rows(self._db, "SELECT number, start, size FROM changes WHERE member=? ORDER BY number", (member,))
             self._db.execute("DELETE FROM members WHERE id=?", (member,))
             self._db.execute("DELETE FROM stale WHERE member=?", (member,))
@@ -96,8 +96,9 @@ class Members:
 
     def _insert(self, part: int, placed: Sequence[Placed]) -> None:
         data = b"".join(each.template for each in placed)
-        row = (part, len(placed), len(data), gzipped(data, LEVEL))
-        self._db.execute("INSERT INTO members(part, templates, stale, size, data) VALUES(?, ?, 0, ?, ?)", row)
+        made = piece(data)
+        row = (part, len(placed), made.size, made.crc, made.factor, made.data)
+        self._db.execute("INSERT INTO members(part, templates, stale, size, crc, factor, data) VALUES(?, ?, 0, ?, ?, ?, ?)", row)
         member, start = self._db.last_insert_rowid(), 0
         places = []
         for each in placed:

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sinks.feed.compression import GzipStream, Piece, content
 from sinks.feed.database import PARTS, State, one, open_database, rows, state, transaction
 from sinks.feed.errors import StreamInterrupted, translated
 from sinks.feed.mark import Mark
-from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, gunzipped, gzipped, opened, template
+from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
 
 PAGE, PIECE = 500, 1 << 20
 """Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
@@ -32,7 +33,7 @@ _STALE = """SELECT DISTINCT changes.number FROM stale JOIN changes ON changes.oi
     WHERE removal IS NOT NULL AND part=? ORDER BY changes.number"""
 _CHANGED = """SELECT number, url, member, start, size, removal FROM changes
     WHERE number>? AND number<=? AND part BETWEEN ? AND ? AND (removal IS NULL)=? {moved} ORDER BY number LIMIT {limit}"""
-_NEXT = "SELECT id, templates, data FROM members WHERE part=? AND id>? AND id<=? ORDER BY id LIMIT 1"
+_NEXT = "SELECT id, templates, data, size, crc, factor FROM members WHERE part=? AND id>? AND id<=? ORDER BY id LIMIT 1"
 _TEXT = {True: "complete", False: "changes"}
 
 
@@ -120,40 +121,42 @@ class FeedReader:
         return Mark(found.epoch, number) if number >= found.horizon else None
 
     def complete(self, part: int | None = None) -> Iterator[bytes]:
-        """Iterate over the gzip members of the stream of all summaries, or of a part's. Raises OSError, StreamInterrupted."""
+        """Iterate over the compressed stream of all summaries, or of a part's. Raises OSError, StreamInterrupted."""
         parts = ALL if part is None else (part,)
         with translated(self.path), transaction(self._db, write=False):
             found = self._state()
             gone = [row[0] for each in parts for row in rows(self._db, _STALE, (each,))]
             last = one(self._db, "SELECT coalesce(max(id), 0) FROM members")[0]
         mark, count = found.mark_of(part), 0
-        yield gzipped(_head(found, mark, part) + opened(UPDATE))
+        stream = GzipStream()
+        yield stream.text(_head(found, mark, part) + opened(UPDATE))
         for each in parts:
-            for templates, data in self._members(each, last, found.mark.epoch):
+            for templates, ready in self._members(each, last, found.mark.epoch):
                 count += templates
-                yield data
+                yield stream.ready(ready)
         for page in self._changed(found, Range(0, mark.number, last), part):
             count += len(page)
-            yield gzipped(b"".join(page))
+            yield stream.text(b"".join(page))
         removals = self._removals(gone, found)
-        yield gzipped(CLOSED + collection(DELETE, removals) + end(count + len(removals), mark))
+        yield stream.text(CLOSED + collection(DELETE, removals) + end(count + len(removals), mark)) + stream.end()
 
     def changes(self, since: Mark | None = None, part: int | None = None, prefix: str = "") -> Iterator[bytes]:
-        """Iterate over the gzip members of the stream of changes since a mark; None: of all summaries, without removals.
+        """Iterate over the compressed stream of changes since a mark; None: of all summaries, without removals.
 
         `prefix`: only of URLs that begin so. Raises OSError, StreamInterrupted.
         """
         found = self.state()
         mark, count = found.mark_of(part), 0
-        yield gzipped(_head(found, mark, part, since, prefix) + opened(UPDATE))
+        stream = GzipStream()
+        yield stream.text(_head(found, mark, part, since, prefix) + opened(UPDATE))
         for lives in (True, False) if since is not None else (True,):
             if not lives:
-                yield gzipped(CLOSED + opened(DELETE))
+                yield stream.text(CLOSED + opened(DELETE))
             chosen = Range(since.number if since is not None else 0, mark.number, prefix=prefix, lives=lives)
             for page in self._changed(found, chosen, part):
                 count += len(page)
-                yield gzipped(b"".join(page))
-        yield gzipped(CLOSED + end(count, mark))
+                yield stream.text(b"".join(page))
+        yield stream.text(CLOSED + end(count, mark)) + stream.end()
 
     def _state(self) -> FeedState:
         found = state(self._db)
@@ -161,7 +164,7 @@ class FeedReader:
         parts = [PartState(part, Mark(found.epoch, number), summaries) for part, number, summaries in stored]
         return FeedState(found.gatherer, Mark(found.epoch, found.number), found.horizon, parts)
 
-    def _members(self, part: int, last: int, epoch: str) -> Iterator[tuple[int, bytes]]:
+    def _members(self, part: int, last: int, epoch: str) -> Iterator[tuple[int, Piece]]:
         """Yield the members of a part up to an id that still exist, with their numbers of templates."""
         at = 0
         while True:
@@ -171,7 +174,7 @@ class FeedReader:
             if row is None:
                 return
             at = row[0]
-            yield row[1], row[2]
+            yield row[1], Piece(*row[2:])
 
     def _removals(self, numbers: Sequence[int], found: FeedState) -> list[bytes]:
         """Return the templates of removals; one whose summary has come back meanwhile is left out."""
@@ -211,7 +214,7 @@ class FeedReader:
         if member not in near:
             if len(near) >= NEAR:
                 del near[next(iter(near))]
-            near[member] = gunzipped(one(self._db, "SELECT data FROM members WHERE id=?", (member,))[0])
+            near[member] = content(one(self._db, "SELECT data FROM members WHERE id=?", (member,))[0])
         return near[member][start : start + size]
 
     def _check(self, epoch: str) -> State:

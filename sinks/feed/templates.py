@@ -10,7 +10,6 @@ UPDATE and DELETE are the collections of the Gatherer's protocol of 1995. A stre
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 
 from schemas.soif import Attribute, Template, dumps
@@ -21,22 +20,6 @@ MEDIA = "application/x-harvest-soif"
 """Media type of a stream."""
 LISTING = "application/x-harvest-soif-parts"
 """Media type of the listing of the parts."""
-LEVEL = 6
-"""Compression of ready members, and of everything else: made once, sent often; made for one reader."""
-FAST = 1
-
-_GZIP = 31
-"""`wbits` of zlib for the format of gzip."""
-
-
-def gzipped(data: bytes, level: int = FAST) -> bytes:
-    """Return a gzip member. It has no time in it, so that equal data gives equal members."""
-    return zlib.compress(data, level, _GZIP)
-
-
-def gunzipped(data: bytes) -> bytes:
-    """Return the content of one gzip member."""
-    return zlib.decompress(data, _GZIP)
 
 
 def template(kind: str, url: str = "", **attributes: object) -> bytes:
