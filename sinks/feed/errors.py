@@ -27,10 +27,12 @@ class StreamInterrupted(OSError):  # noqa: N818 - as above
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite into FeedDamaged or OSError."""
+    """Turn errors of SQLite into FeedDamaged, PermissionError (a folder that may only be read) or OSError."""
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise FeedDamaged(f"{path}: damaged: {error}") from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        raise PermissionError(f"the feed cannot be written: {path}: {error}"[:300]) from error
     except apsw.Error as error:
         raise OSError(f"the feed cannot be used: {path}: {error}"[:300]) from error
