@@ -26,6 +26,8 @@ from sinks.gateway.ports import Collection, OpenIndex
 from sinks.gateway.rendering import Pages
 
 DAY = 86_400
+PROGRAMS = ("/api/", "/gatherer")
+"""Beginnings of the paths that programs ask for."""
 
 
 class RootPath:
@@ -91,13 +93,13 @@ def _add_probes(app: FastAPI, gateway: Gateway) -> None:
 
 
 def _add_errors(app: FastAPI, pages: Pages) -> None:
-    """Turn errors into answers: JSON below /api, and pages elsewhere."""
+    """Turn errors into answers: JSON for programs, and pages elsewhere."""
 
     async def answer(request: Request, error: Exception) -> Response:
         found = explained(error)
         path = request.url.path.removeprefix(request.scope.get("root_path", ""))
         response: Response
-        if path.startswith("/api/"):
+        if path.startswith(PROGRAMS):
             position = {} if found.position is None else {"position": found.position}
             response = JSONResponse({"error": found.message} | position, found.status)
         else:

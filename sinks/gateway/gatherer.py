@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -17,6 +17,7 @@ from sinks.feed.database import PARTS
 from sinks.feed.mark import Mark, parse_mark, parse_since
 from sinks.feed.reader import FeedReader
 from sinks.feed.templates import GATHERER, LISTING, MEDIA, template
+from sinks.gateway.api import ANY, BAD, Responses
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import CollectionError
 from sinks.gateway.streams import LongAnswer, export_pieces
@@ -29,11 +30,13 @@ Value = TypeVar("Value")
 Part = Annotated[int, Path(ge=0, lt=PARTS, description="First hex digit of the OIDs, as a number.")]
 Since = Annotated[str, Query(max_length=100, description="A mark, seconds since the epoch, or a time (ISO 8601).")]
 Prefix = Annotated[str, Query(max_length=8_000, description="Beginning of the URLs that are wanted.")]
-_ANSWERS: dict[int | str, dict[str, Any]] = {
+_ANSWERS: Responses = BAD | {
     200: {"description": "Everything, or what `since` asks for.", "content": {MEDIA: {"schema": {"type": "string"}}}},
     226: {"description": "What has changed since the mark in If-None-Match, with `A-IM: soif`.", "content": {MEDIA: {}}},
     304: {"description": "Nothing has changed since the mark in If-None-Match."},
 }
+
+_ANSWERS_OF_PARTS: Responses = {200: {"content": {LISTING: {}}}, 304: _ANSWERS[304]}
 
 
 class Wanted(NamedTuple):
@@ -55,11 +58,11 @@ class GathererRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(responses={503: {"description": "The stream is being made, or cannot be read now."}})
+        router = APIRouter(responses=ANY)
         add = router.add_api_route
         add("/gatherer", self.about, response_class=Response, responses={200: {"content": {"text/plain": {}}}})
         add("/gatherer/soif", self.whole, response_class=StreamingResponse, responses=_ANSWERS)
-        add("/gatherer/soif/", self.parts, response_class=Response, responses={200: {"content": {LISTING: {}}}})
+        add("/gatherer/soif/", self.parts, response_class=Response, responses=_ANSWERS_OF_PARTS)
         add("/gatherer/soif/{part}", self.part, response_class=StreamingResponse, responses=_ANSWERS)
         return router
 
