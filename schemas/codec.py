@@ -162,12 +162,14 @@ _READERS = {_HEADERS[cls]: (_SCHEMAS[cls], _loader(cls), cls) for cls in RECORDS
 
 
 PUBLISHED = ("published", "copy_of", "copies", "copies_count")
-"""Last fields of a Summary, which a Broker sets."""
+"""Fields of a Summary that a Broker sets; only those of `_AFTER` follow them."""
+_AFTER = ("location",)
+_LAST = (*PUBLISHED, *_AFTER)
 
 
-_TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(PUBLISHED) :]})
-_EMPTY_TAIL = bytes(len(PUBLISHED))
-"""Encoded tail of a summary without values of PUBLISHED: zero, an empty string, an empty array, zero."""
+_TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(_LAST) :]})
+_EMPTY_TAIL = bytes(len(_LAST))
+"""Encoded tail of a summary without values of _LAST: zero, an empty string, an empty array, zero, an empty string."""
 _ENDED = bytes(1)
 """Byte before the tail: the end of a map. It proves where the tail begins, even if a number is encoded longer than necessary."""
 
@@ -233,7 +235,7 @@ def encode(record: Record, *, kept: bool = True) -> bytes:
 
 def cache_encoding(summary: records.Summary, data: bytes) -> None:
     """Cache `data` as the encoding of a summary without values of PUBLISHED; ignored if it has any."""
-    if data.endswith(_ENDED + _EMPTY_TAIL):
+    if data.endswith(_ENDED + (_unpublished_tail(summary.location) if summary.location else _EMPTY_TAIL)):
         _memory.keep(summary, data)
 
 
@@ -249,7 +251,13 @@ def publish(summary: records.Summary, **said: Any) -> records.Summary:
 
 def _tail(summary: records.Summary) -> bytes:
     out = io.BytesIO()
-    schemaless_writer(out, _TAIL, {name: getattr(summary, name) for name in PUBLISHED})
+    schemaless_writer(out, _TAIL, {name: getattr(summary, name) for name in _LAST})
+    return out.getvalue()
+
+
+def _unpublished_tail(location: str) -> bytes:
+    out = io.BytesIO()
+    schemaless_writer(out, _TAIL, {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "location": location})
     return out.getvalue()
 
 

@@ -144,21 +144,32 @@ class Refused(NamedTuple):
     reason: str
 
 
-class BrokerIndex(Protocol):
-    """A Broker's index, filled by a sink and searched by users. One conformance suite holds for every engine."""
+class Follower(Protocol):
+    """What a sink fills from a topic of summaries: an index, or the feed. It stores how far it has followed the topic."""
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
-        """Apply a batch, then store the next offset of each partition of the Broker's topic.
+        """Apply a batch, then store the next offset of each partition of the topic.
 
-        Each change applies only if its `published` is at least the one stored for its OID (external_gte), so that a batch
-        may be applied twice. Returns the changes that the engine refuses for their content; all others are applied. Raises OSError
-        if the index cannot be written: then the offsets are unchanged, and `offsets` returns where to continue.
+        A change that is older than what is stored for its OID is ignored, so that a batch may be applied twice. Returns the changes
+        that are refused for their content; all others are applied. Raises OSError if nothing can be written: then the offsets are
+        unchanged, and `offsets` returns where to continue.
         """
         ...
 
     def offsets(self) -> Mapping[int, int]:
-        """Return the next offset to apply by partition; empty for a new index."""
+        """Return the next offset to apply by partition; empty at the beginning."""
         ...
+
+    def close(self) -> None:
+        """Release files, threads and locks. Applied changes remain."""
+        ...
+
+
+class BrokerIndex(Follower, Protocol):
+    """A Broker's index, filled by a sink and searched by users. One conformance suite holds for every engine.
+
+    A change applies only if its `published` is at least the one stored for its OID (external_gte).
+    """
 
     def search(
         self,
@@ -212,8 +223,4 @@ class BrokerIndex(Protocol):
 
     def frequencies(self, words: Sequence[str]) -> Sequence[int]:
         """Return how many summaries, copies included, have each of some words in any of its forms."""
-        ...
-
-    def close(self) -> None:
-        """Release files, threads and locks. Applied changes remain."""
         ...

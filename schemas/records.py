@@ -277,6 +277,12 @@ class Summary(Record, frozen=True, kw_only=True):
     copy_of: str = ""
     copies: tuple[str, ...] = ()
     copies_count: int = 0
+    location: str = ""
+
+    @property
+    def shown_url(self) -> str:
+        """The URL of what is described: `location`, where there is one."""
+        return self.location or self.url
 
     @property
     def content(self) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
@@ -53,6 +54,7 @@ NAMES: Mapping[str, str] = {
     "copy-of": "copy_of",
     "copy": "copies",
     "copies-count": "copies_count",
+    "location": "location",
     "removal-reason": "reason",
 }
 """Attributes that are properties of a summary or a removal, with the fields of the record."""
@@ -147,8 +149,9 @@ def _attributes(attributes: Attributes) -> Iterator[Attribute]:
             yield Attribute(written, value if isinstance(value, bytes) else value.encode())
 
 
+@lru_cache(maxsize=4_096)
 def _written(name: str) -> str:
-    """Encode the name of an attribute for SOIF."""
+    """Encode the name of an attribute for SOIF. Cached: a few names are most of all attributes."""
     escaped = ESCAPE + name if name.lower() in RESERVED or name.lower().startswith(ESCAPE) else name
     return "".join(quote(c, safe="") if c <= " " or c in "@{}%\x7f" else c for c in escaped) or "%"
 

@@ -8,6 +8,7 @@ collection share it: a collection is opened before the first of them and closed 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Template, TemplateLimits, grammar, shown
 
@@ -77,8 +78,14 @@ def _header(kind: str, url: str, limits: TemplateLimits) -> bytes:
 
 
 def _attribute(name: str, size: int, limits: TemplateLimits) -> bytes:
-    line = b"%b{%d}:\t" % (name.encode(), size)
+    return b"%b{%d}:\t" % (_name(name, limits), size)
+
+
+@lru_cache(maxsize=4_096)
+def _name(name: str, limits: TemplateLimits) -> bytes:
+    """Return the bytes of an attribute's name. Raises ValueError. Cached: a few names are most of all attributes."""
+    line = b"%b{0}:\t" % name.encode()
     found = grammar(limits).attribute.match(bytearray(line), 0)
     if not found or found.end() != len(line):
         raise ValueError(f"this name cannot be written in SOIF: {shown(name)}")
-    return line
+    return line[: -len(b"{0}:\t")]

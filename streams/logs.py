@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from schemas.ports import Log, Logged
 from streams.store import Offsets, Store, partition
-from streams.topology.flow import Stage, Topology
+from streams.topology.flow import FEED, Edge, Stage, Topology
 
 POLL = 0.2
 """Seconds between two polls for appended records."""
@@ -111,11 +111,11 @@ class StoreLog:
         return dict(rows.scan(prefix)) if rows is not None else {}
 
     def lags(self, drawn: Topology) -> Iterator[Lag]:
-        """See LogAccess; the progress of an index is read from the index itself, which stores its offsets."""
+        """See LogAccess; the progress of a sink is read from what it fills, which stores its offsets."""
         for stage, topic in stage_inputs(drawn):
             if topic not in self.topics():
                 continue
-            done = self._indexed(stage) if stage.startswith("index.") else self._done(stage, topic)
+            done = self._followed(stage) if is_sink(drawn.stage(stage)) else self._done(stage, topic)
             starts = self.starts(topic)
             for number, end in enumerate(self.ends(topic)):
                 offsets = done.get(number, Offsets())
@@ -124,6 +124,13 @@ class StoreLog:
 
     def _done(self, stage: str, topic: str) -> dict[int, Offsets]:
         return {number: offsets for (name, number), offsets in self.store.offsets(stage).items() if name == topic}
+
+    def _followed(self, stage: str) -> dict[int, Offsets]:
+        if stage != FEED:
+            return self._indexed(stage)
+        from streams.operations.feed import feed_offsets  # noqa: PLC0415 - as below
+
+        return {number: Offsets(offset) for number, offset in feed_offsets(self.store.folder).items()}
 
     def _indexed(self, stage: str) -> dict[int, Offsets]:
         from sinks.index.errors import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
@@ -159,6 +166,11 @@ class StoreLog:
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
+
+
+def is_sink(stage: Stage[Any, Any] | Edge[Any, Any]) -> bool:
+    """Return whether a stage is a sink, whose progress is stored in what it fills."""
+    return isinstance(stage, Edge) and stage.kind == "sink"
 
 
 def stage_inputs(drawn: Topology) -> Iterator[tuple[str, str]]:

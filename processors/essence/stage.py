@@ -5,8 +5,8 @@ This is the only entry point for runners, which call it in a sandboxed child pro
 Laws:
 - Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
   `count` is the number of its summaries. Partial: some container or encoding could not be read to its end (law 3).
-- A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only a folder's
-  listing, which has no summary, is rejected without one.
+- A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only what
+  has no summary of its own, a folder's listing or another Gatherer's stream, is rejected without one.
 - The same object, settings and members to skip give the same records in the same order.
 """
 
@@ -19,6 +19,7 @@ from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
 from processors.essence import ftp_directory, listing, selection
+from processors.essence.collected import collected, is_collected
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
@@ -116,6 +117,8 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
         yield from _folder(walk, body)
     elif ftp_directory.is_directory(obj, media):
         yield from _directory(walk, body)
+    elif is_collected(obj):
+        yield from collected(walk, body)
     elif "" in walk.skip:
         yield from walk.skipped(thing, digest)
     elif media == SYMLINK:

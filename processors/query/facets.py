@@ -39,7 +39,7 @@ def columns(summary: Summary, values: Mapping[str, Sequence[str]]) -> dict[str, 
     found = {
         "type": wholes([summary.type]),
         "gatherer": wholes([summary.gatherer]),
-        "site": list(hosts(summary.url)),
+        "site": list(hosts(summary.shown_url)),
         "year": [own] if (own := year(values)) else [],
     }
     return found | {name: wholes(values.get(name, ())) for name in BY_VALUE}

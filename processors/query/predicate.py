@@ -115,11 +115,11 @@ class _View:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        return places.hosts(self.summary.url)
+        return places.hosts(self.summary.shown_url)
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
-        return places.segments(self.summary.url)
+        return places.segments(self.summary.shown_url)
 
 
 _Test = Callable[[_View], bool]

@@ -216,7 +216,7 @@ def exact(value: str, bound: int = MAX_EXACT) -> str:
     return folded[:bound] + hashlib.sha256(folded.encode()).hexdigest()
 
 
-_GETTERS = {field: attrgetter(field.replace("-", "_")) for field in EXACT_FIELDS}
+_GETTERS = {field: attrgetter(field.replace("-", "_")) for field in EXACT_FIELDS} | {"url": attrgetter("shown_url")}
 
 
 @lru_cache(4_096)

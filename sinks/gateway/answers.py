@@ -202,7 +202,7 @@ def title(summary: Summary | None) -> str:
     if summary is None:
         return ""
     found = next((str(value) for value in summary.attributes.get("title", ()) if isinstance(value, str)), "")
-    return plain(found) or plain(readable(summary.url))
+    return plain(found) or plain(readable(summary.shown_url))
 
 
 def day(seconds: int | None) -> str:

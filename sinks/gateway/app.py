@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sinks.gateway.api import ApiRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
+from sinks.gateway.gatherer import GathererRoutes
 from sinks.gateway.guard import Guard
 from sinks.gateway.metrics import CONTENT_TYPE
 from sinks.gateway.options import GatewayOptions
@@ -25,6 +26,8 @@ from sinks.gateway.ports import Collection, OpenIndex
 from sinks.gateway.rendering import Pages
 
 DAY = 86_400
+PROGRAMS = ("/api/", "/gatherer")
+"""Beginnings of the paths that programs ask for."""
 
 
 class RootPath:
@@ -58,6 +61,7 @@ def application(options: GatewayOptions, open_index: OpenIndex, collection: Coll
     )  # fmt: skip
     app.include_router(PageRoutes(gateway, pages).router())
     app.include_router(ApiRoutes(gateway).router())
+    app.include_router(GathererRoutes(gateway).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))
@@ -89,13 +93,13 @@ def _add_probes(app: FastAPI, gateway: Gateway) -> None:
 
 
 def _add_errors(app: FastAPI, pages: Pages) -> None:
-    """Turn errors into answers: JSON below /api, and pages elsewhere."""
+    """Turn errors into answers: JSON for programs, and pages elsewhere."""
 
     async def answer(request: Request, error: Exception) -> Response:
         found = explained(error)
         path = request.url.path.removeprefix(request.scope.get("root_path", ""))
         response: Response
-        if path.startswith("/api/"):
+        if path.startswith(PROGRAMS):
             position = {} if found.position is None else {"position": found.position}
             response = JSONResponse({"error": found.message} | position, found.status)
         else:

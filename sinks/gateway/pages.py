@@ -90,7 +90,7 @@ class PageRoutes:
             written = soif(found).decode("utf-8", "replace")
         except UnwritableError as error:
             written = str(error)
-        values = {"summary": found, "copies": copies, "container": container(found.url), "soif": written}
+        values = {"summary": found, "copies": copies, "container": container(found.shown_url), "soif": written}
         return self._pages.page(request, "summary.html", values)
 
     async def soif(self, request: Request, oid: Oid) -> Response:
@@ -146,7 +146,7 @@ def _with_copies(searcher: Searcher, oid: str) -> tuple[Summary, tuple[str, ...]
     if not found.copy_of:
         return found, found.copies
     try:
-        return found, (searcher.summary(found.copy_of).url,)
+        return found, (searcher.summary(found.copy_of).shown_url,)
     except NotFoundError:
         # Removed: until dedup chooses another one, a copy has no canonical summary.
         return found, ()

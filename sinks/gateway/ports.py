@@ -7,6 +7,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 from schemas.ports import BrokerIndex
 from schemas.records import Summary
+from sinks.feed.reader import FeedReader
 
 OpenIndex = Callable[[], BrokerIndex]
 """Opens the index of the Broker for reading. Raises IndexMissing, IndexDamaged, IndexUnreachable."""
@@ -121,4 +122,8 @@ class Collection(Protocol):
 
         The file can be sought in; the caller closes it. Reading raises OSError once the local file is changed. Raises ObjectError.
         """
+        ...
+
+    def feed(self) -> FeedReader:
+        """Open the feed, which has everything that the Gatherer's database has; the caller closes it. Raises CollectionError."""
         ...

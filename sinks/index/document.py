@@ -225,7 +225,7 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
             kept.append(text[:room])
             room -= len(text)
     title = next(iter(values.get("title", ())), "")[:MAX_TITLE]
-    known = key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept)
+    known = key(summary.oid), summary.shown_url, title, summary.type, summary.copies, summary.copies_count, tuple(kept)
     return StoredHit(*known, own_date(values))
 
 

@@ -16,6 +16,7 @@ from streams.cli.commands.annotate import annotate
 from streams.cli.commands.backup import backup, restore
 from streams.cli.commands.bodies import app as bodies
 from streams.cli.commands.cat import cat
+from streams.cli.commands.collect import collect
 from streams.cli.commands.describe import describe
 from streams.cli.commands.doctor import doctor
 from streams.cli.commands.export_import import export, import_topic
@@ -95,6 +96,7 @@ for command in (
     show,
     summarize,
     annotate,
+    collect,
     serve,
     run,
     worker,

@@ -15,10 +15,12 @@ from processors.broker.definition import MAIN
 from sinks.gateway.ports import CollectionError, Event, Finding, ObjectError, Status
 from streams.cli.checks import checks
 from streams.cli.common import Failure, explained, open_log, printable
+from streams.cli.feed_access import FeedAccess
 from streams.config.topology import topology_of
 
 if TYPE_CHECKING:
     from schemas.records import Root, Summary
+    from sinks.feed.reader import FeedReader
     from streams.config.settings import Settings
     from streams.logs import LogAccess
     from streams.topology.flow import Topology
@@ -27,6 +29,8 @@ FRESH = 2.0
 """Seconds for which a status is returned again."""
 CHECKED = 60.0
 """Seconds for which findings are returned again: checks start child processes and read the whole data folder."""
+PATIENCE = 20.0
+"""Seconds that a request waits until the feed is filled."""
 SHARE = 10
 """An answer is returned again for this many times the time that it took: at most that part of a core is spent on it."""
 NO_BODIES = "objects are not served here (serve.objects)"
@@ -85,6 +89,7 @@ class GathererCollection:
     def __init__(self, found: Settings, bodies: Bodies | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._found = found
         self._bodies = bodies
+        self._feed = FeedAccess(found)
         self._clock = clock
         self._status = Cached(self._read_status, FRESH, clock)
         self._findings = Cached(lambda: [Finding(*check) for check in checks(found)], CHECKED, clock)
@@ -119,8 +124,23 @@ class GathererCollection:
             raise ObjectError(NO_BODIES, 403)
         return self._bodies.open(summary)
 
+    def feed(self) -> FeedReader:
+        """See Collection."""
+        from sinks.feed.errors import FeedMissing
+
+        try:
+            return self._feed.open(PATIENCE)
+        except TimeoutError:
+            raise CollectionError("the stream is being made: try again in a moment") from None
+        except FeedMissing:
+            how = "a worker of the stage feed (feed.enabled) that shares this data folder makes it"
+            raise CollectionError(f"there is no stream here: {how}") from None
+        except Exception as error:
+            raise CollectionError(_line(error)) from error
+
     def close(self) -> None:
-        """Release what access to bytes holds."""
+        """Release what access to bytes and to the feed holds."""
+        self._feed.close()
         if self._bodies is not None:
             self._bodies.close()
 

@@ -44,7 +44,7 @@ def broker_defined(settings: Settings, name: str) -> Broker:
 
 def flow_of(settings: Settings, frontier: FrontierSettings = FrontierSettings()) -> TopologySettings:  # noqa: B008 - frozen
     """Return what the topology depends on. Raises SettingsError."""
-    return TopologySettings(frontier, brokers_of(settings))
+    return TopologySettings(frontier, brokers_of(settings), settings.feed.enabled)
 
 
 def topology_of(settings: Settings) -> Topology:

@@ -35,7 +35,9 @@ from streams.edges.extensions import Extensions
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
 from streams.embedded.edge_cache import EdgeCache
+from streams.embedded.feed_sink import FeedSink
 from streams.embedded.sink import HEAP, IndexSink
+from streams.embedded.sink_thread import SinkThread
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
@@ -43,7 +45,7 @@ from streams.sandbox.values import SandboxLimits
 from streams.store import Offsets, Store, StoreError, open_bodies
 from streams.store.murmur2 import partition as partition_of
 from streams.store.object_storage import BlobSettings
-from streams.topology.flow import FETCH, REJECTED, Topology, TopologySettings, archive, topology
+from streams.topology.flow import FEED, FETCH, REJECTED, Topology, TopologySettings, topology
 from streams.topology.routing import Router
 
 GATHER = 0.1
@@ -138,8 +140,12 @@ class Embedded:
             for p in range(self.partitions):
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
         brokers = [broker.name for broker in settings.flow.brokers]
-        self.sinks = {name: IndexSink(folder, name, HEAP // len(brokers), settings.languages) for name in brokers}
-        """The index sink of each Broker; they share one heap."""
+        self.sinks: dict[str, SinkThread] = {
+            f"index.{name}": IndexSink(folder, name, HEAP // len(brokers), settings.languages) for name in brokers
+        }
+        """The sinks by the names of their stages; those of the indexes share one heap."""
+        if settings.flow.feed:
+            self.sinks[FEED] = FeedSink(folder, settings.essence.gatherer)
         self._thread = ThreadPoolExecutor(1, "turn")
         self.chores: Iterator[None] | None = None
         """Maintenance steps that run between turns, on the thread of the turns, since nothing else may use the store meanwhile."""
@@ -266,8 +272,8 @@ class Embedded:
         """Let the indexes commit once the last object is fetched, so that the run does not have to wait for that at its end."""
         fetching, self._fetching = self._fetching, self.fetch.busy()
         if fetching and not self._fetching:
-            for name, sink in self.sinks.items():
-                if sum(end - sink.applied(p) for p, end in enumerate(self.store.ends(archive(name).name))) >= NEARLY:
+            for sink in self.sinks.values():
+                if sum(end - sink.applied(p) for p, end in enumerate(self.store.ends(sink.topic))) >= NEARLY:
                     sink.nudge()
 
     def _nudge(self) -> None:
@@ -287,7 +293,7 @@ class Embedded:
         """Return whether everything that a run waits for is done: nothing in flight, unread or due soon, all indexes complete."""
         if self.fetch.busy() or self.essence.busy():
             return False
-        if not all(sink.caught_up(self.store.ends(archive(name).name)) for name, sink in self.sinks.items()):
+        if not all(sink.caught_up(self.store.ends(sink.topic)) for sink in self.sinks.values()):
             return False
         horizon = now_ms() + RETRY_HORIZON
         with self.store.transaction() as tx:

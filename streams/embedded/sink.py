@@ -12,27 +12,24 @@ from __future__ import annotations
 
 import logging
 import shutil
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
-from schemas.records import Rejected
 from sinks.index.tantivy.index import HEAP, LEAST_HEAP, IndexDamaged, TantivyIndex
 from streams.clock import now_ms
+from streams.embedded.sink_thread import POLL, SinkThread
 from streams.faults import fault
 from streams.operations.index_changes import newest_changes
 from streams.store import Store
 from streams.store.data_folder import index_folder
-from streams.topology.flow import REJECTED, archive
+from streams.topology.flow import archive
 
 BATCH = 10_000
 """Approximate number of records of one commit."""
 LULL = 15.0
 """Seconds that fewer records wait for more, unless the runner is idle."""
-POLL = 0.5
-"""Seconds between two reads of the topic."""
 STEP = 1_000
 """Records per read: a summary that a turn publishes twice, first without its role and then with it, is indexed once."""
 
@@ -42,77 +39,32 @@ NOTE = logging.getLogger("harvest").warning
 __all__ = ["HEAP", "IndexSink"]
 
 
-class IndexSink:
-    """Applies `broker.NAME` to the index. `error` is the exception that ended its thread, if any."""
+class IndexSink(SinkThread):
+    """Applies `broker.NAME` to the index."""
 
     def __init__(self, folder: Path, broker: str, heap: int = HEAP, languages: Sequence[str] = DEFAULT_LANGUAGES) -> None:
-        self._folder = folder
+        super().__init__(folder, f"index.{broker}", archive(broker).name)
         self._heap = max(heap, LEAST_HEAP)
         self._analyzer = Analyzer(languages)
-        self._topic = archive(broker).name
         self._path = index_folder(folder, broker)
-        self._thread = threading.Thread(target=self._main, name=f"index.{broker}", daemon=True)
-        self._nudged = threading.Event()
-        self._stop = False
-        self._applied: dict[int, int] = {}
         self._reached: dict[int, int] = {}
         """Offsets read, by partition; `_applied` has the committed ones."""
-        self._opened = False
-        self._letters: list[Rejected] = []
-        self.error: BaseException | None = None
-        self.wake: Callable[[], object] = lambda: None
-        self.saw: Callable[[int], None] = lambda _: None
-        """Called with the number of changes handed to the index."""
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def nudge(self) -> None:
-        """Apply the records that have been read: the runner has no other work."""
-        self._nudged.set()
-
-    def caught_up(self, ends: Sequence[int]) -> bool:
-        """Return whether the index exists and contains everything below these offsets."""
-        return self._opened and all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
-
-    def opened(self) -> bool:
-        """Return whether the index exists and the thread is running."""
-        return self._opened and self.error is None
-
-    def applied(self, partition: int) -> int:
-        """Return the offset of a partition that the index has committed."""
-        return self._applied.get(partition, 0)
-
-    def close(self) -> None:
-        """Apply the records that have been read, and end the thread."""
-        self._stop = True
-        self._nudged.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _main(self) -> None:
+    def _run(self, store: Store) -> None:
+        index = self._open(store)
+        self._started()
         try:
-            with Store(self._folder, readonly=True) as store:
-                index = self._open(store)
-                self._opened = True
-                self.wake()
-                try:
-                    self._follow(store, index)
-                finally:
-                    index.close()
-        except BaseException as error:  # noqa: BLE001 - handed to the runner, which raises it
-            self.error = error
+            self._follow(store, index)
         finally:
-            self.wake()
+            index.close()
 
     def _open(self, store: Store) -> TantivyIndex:
-        ends = store.ends(self._topic)
+        ends = store.ends(self.topic)
         try:
             index = TantivyIndex(self._path, heap=self._heap, analyzer=self._analyzer)
             applied = dict(index.offsets())
         except IndexDamaged as error:
-            NOTE("%s: it is made anew from %s", error, self._topic)
+            NOTE("%s: it is made anew from %s", error, self.topic)
             return self._anew()
         if any(p >= len(ends) or offset > ends[p] for p, offset in applied.items()):
             # The index is ahead of the log: one of them is an older copy.
@@ -150,22 +102,15 @@ class IndexSink:
 
     def _read(self, store: Store, index: TantivyIndex) -> None:
         """Read all records that there are, up to a batch."""
-        for p, end in enumerate(store.ends(self._topic)):
+        for p, end in enumerate(store.ends(self.topic)):
             while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
-                records = store.read(self._topic, p, start, STEP, until=end)
+                records = store.read(self.topic, p, start, STEP, until=end)
                 changes, letters = newest_changes(records, now_ms())
                 index.add(changes)
                 self.saw(len(changes))
                 self._letters += letters
                 # A short batch means that the other records were compacted away.
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
-
-    def _bury(self) -> None:
-        """Append the dead letters. They are durable before the offsets behind their records are committed."""
-        if self._letters:
-            with Store(self._folder) as store:
-                store.append(REJECTED.name, [(REJECTED.key(letter).encode(), letter) for letter in self._letters])
-            self._letters.clear()
 
     def _commit(self, index: TantivyIndex) -> None:
         self._bury()

@@ -38,8 +38,9 @@ class Watch:
         runner.turns.wrote = self._wrote
         runner.took = lambda seconds: metrics.batch.observe(seconds, "turn")
         runner.essence.saw = lambda outcome: ended(metrics, outcome)
-        for name, sink in runner.sinks.items():
-            sink.saw = lambda items, name=name: metrics.index_items.add(name, "applied", by=items)  # type: ignore[misc]
+        for broker in (one.name for one in settings.flow.brokers):
+            counted = lambda items, name=broker: metrics.index_items.add(name, "applied", by=items)  # noqa: E731 - bound to a name
+            runner.sinks[f"index.{broker}"].saw = counted
         health.alive_when("loop", self._pulse.stopped)
         health.alive_when("progress", self._progress.stalled)
         health.ready_when("sandbox", self._sandbox)
@@ -83,7 +84,7 @@ class Watch:
             for topic in stage.inputs:
                 if sink:
                     partitions = range(self._runner.partitions)
-                    follower = self._runner.sinks[stage.name.partition(".")[2]]
+                    follower = self._runner.sinks[stage.name]
                     done = {(topic.name, p): Offsets(follower.applied(p)) for p in partitions}
                 else:
                     done = self._runner.store.offsets(stage.name)

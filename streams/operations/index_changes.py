@@ -1,4 +1,4 @@
-"""Index changes decoded from records of a Broker's topic, shared by everything that fills an index."""
+"""Changes decoded from records of `summaries` or of a Broker's topic, shared by everything that fills a sink."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def change(value: bytes) -> Change:
     raise DecodeError(f"a {type(record).__name__}")
 
 
-def newest_changes(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    """Return the changes to apply (the newest record of each OID) and dead letters, with the given time (ms), for all else.
+def newest_changes(records: Sequence[Logged], time: int, stage: str = "index") -> tuple[list[Change], list[Rejected]]:
+    """Return the changes to apply (the newest record of each OID) and dead letters of a stage, with a time (ms), for all else.
 
-    The newest record has the highest publish counter, and of several with the same counter is the last, as in an index: so the
-    result does not depend on batch boundaries. A former owner of a partition may write an older record behind a newer one.
+    The newest record has the highest publish counter (in `summaries`, where there is none, the highest version), and of several
+    with the same counter is the last, as in a sink: so the result does not depend on batch boundaries. A former owner of a
+    partition may write an older record behind a newer one.
     """
     found: dict[str, list[Change]] = {}
     letters: list[Rejected] = []
@@ -35,9 +36,9 @@ def newest_changes(records: Sequence[Logged], time: int) -> tuple[list[Change], 
                 found.setdefault(made.oid, []).append(made)
         except DecodeError as error:
             origin = Origin(logged.topic, logged.partition, logged.offset)
-            letters.append(poisoned_letter("index", error, origin, logged.key, logged.value, time))
+            letters.append(poisoned_letter(stage, error, origin, logged.key, logged.value, time))
     return [_newest(changes) for changes in found.values()], letters
 
 
 def _newest(changes: Sequence[Change]) -> Change:
-    return max(reversed(changes), key=lambda change: change.published)
+    return max(reversed(changes), key=lambda change: (change.published, change.version))

@@ -5,6 +5,7 @@
 | `store.sqlite` | log, rows, offsets (`streams/store`) |
 | `blobs/` | bodies over 64 kB |
 | `index/NAME/` | the index of a Broker |
+| `feed/` | the Gatherer's database as one stream; it is made anew where it is missing |
 | `runner.lock`, `writers.lock` | locks of writers |
 """
 

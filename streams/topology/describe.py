@@ -23,7 +23,7 @@ def _stages(drawn: Topology) -> Iterator[str]:
     for stage in drawn.stages:
         what = f"decides; rows: {stage.rows}" if isinstance(stage, Stage) else f"{stage.kind}; {stage.says}"
         inputs, outputs = ", ".join(t.name for t in stage.inputs), ", ".join(t.name for t in stage.outputs)
-        yield f"{stage.name:<15} {inputs} -> {outputs or 'the index'}"
+        yield f"{stage.name:<15} {inputs} -> {outputs or ('the index' if stage.name.startswith('index.') else 'the stream')}"
         yield f"{'':<15} {what}{'; ticks' if isinstance(stage, Stage) and stage.ticks else ''}"
 
 

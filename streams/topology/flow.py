@@ -100,6 +100,8 @@ class TopologySettings(msgspec.Struct, frozen=True):
 
     frontier: FrontierSettings = FrontierSettings()
     brokers: tuple[Broker, ...] = (Broker(),)
+    feed: bool = False
+    """Whether the Gatherer's database is kept ready as one stream."""
 
 
 def outputs_of(stage: Stage[Any, Any] | Edge[Any, Any]) -> tuple[Topic[Any], ...]:
@@ -185,6 +187,10 @@ ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent |
 )
 
 
+FEED = "feed"
+"""Name of the stage that keeps the Gatherer's database ready as one stream."""
+
+
 def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages from roots to the Gatherer's database."""
     decide = partial(frontier.frontier, settings=settings.frontier)
@@ -203,6 +209,11 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
         ESSENCE,
         Stage[catalog.Input, catalog.Catalogued](
             "catalog", (MADE, ANNOTATIONS), (SUMMARIES,), catalog.catalog, "members of objects, annotations"
+        ),
+        *(
+            (Edge[Summary | Removed, Record](FEED, (SUMMARIES,), (), "sink", "what other Gatherers collect"),)
+            if settings.feed
+            else ()
         ),
     )
 

@@ -145,22 +145,25 @@ def test_foreign_encoding_is_not_published() -> None:
     """Other writers' encodings of a value, of which Avro allows several, do not enter published bytes."""
     summary = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=0)
     wire = encode(summary)
-    assert wire.endswith(bytes(4))
-    longer = wire[:-4] + b"\x80\x00" + bytes(3)
+    assert wire.endswith(bytes(5))
+    longer = wire[:-5] + b"\x80\x00" + bytes(4)
     found = decode(longer)
     assert found == summary
     assert isinstance(found, Summary)
-    assert encode(publish(found, published=1)) == wire[:-4] + b"\x02" + bytes(3)
+    assert encode(publish(found, published=1)) == wire[:-5] + b"\x02" + bytes(4)
 
 
-GOLDEN = (
+FIRST = (
     b"\xc3\x01\xed\r^\x94\xf2\x82\xfb2\x040a\x18http://h/a#m\x14http://h/a\x02m\x02g\x0e\x12\x08Text0application/octet-stream"
     b"\x06\x04c3\x00\x80\xf0\xeb\r\x80\xa8\xa7\x02\x00\x04\ntitle\x04\x00\x02A\x00\x02B\x00\x02x\x02\x02\x02\xff\x00\x00\x00\x10\x00\x00\x00"
 )
+"""A summary in the first version of its schema."""
+GOLDEN = b"\xc3\x01\x05\xf8$*v\xbb\xf2n" + FIRST[10:] + b"\x00"
+"""The same in the present one."""
 
 
 def test_summary_has_fixed_bytes() -> None:
-    """A summary has these bytes, remembered or not, and they decode to that summary."""
+    """A summary has these bytes, remembered or not, and they decode to that summary; so do those of the first version."""
     summary = Summary(
         oid="0a",
         url="http://h/a#m",
@@ -178,3 +181,4 @@ def test_summary_has_fixed_bytes() -> None:
     assert [encode(summary), encode(summary)] == [GOLDEN, GOLDEN]
     forget()
     assert decode(GOLDEN) == summary
+    assert decode(FIRST) == summary

@@ -133,12 +133,12 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> dict[str, Any]:
     document["size"] = size(values)
     if suggested := suggestions(document):
         document["suggestions"] = suggested
-    document["places"] = " ".join(segment_terms(segments(summary.url)))
+    document["places"] = " ".join(segment_terms(segments(summary.shown_url)))
     if found := cells(values):
         document["cells"] = sorted(found)
     if links := linked(values):
         document["links"] = list(links)
-    document["url"] = sortable(summary.url)
+    document["url"] = sortable(summary.shown_url)
     if summary.copy_of:
         document["role"] = COPY
     document["shown"] = msgspec.json.encode(shown(summary, values)).decode()

@@ -133,14 +133,14 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> Document:
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
     _add_columns(document, summary, values)
-    add("places", " ".join(segment_terms(segments(summary.url))))
+    add("places", " ".join(segment_terms(segments(summary.shown_url))))
     # One text for all names: each call into the engine costs a microsecond.
     add("has", " ".join(name_terms(values, known)))
     if links := linked(values):
         add("links", " ".join(links))
     if summary.copy_of:
         add("role", COPY)
-    add("url", sortable(summary.url))
+    add("url", sortable(summary.shown_url))
     document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, values)))
     return document
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, counted, note, printable, settings
+from streams.cli.common import USAGE, Config, Data, Failure, counted, note, printable, settings
 
 if TYPE_CHECKING:
     from schemas.ports import Logged
+    from streams.config.settings import Settings
     from streams.logs import LogAccess
 
+SUMMARIES, SOIF = "summaries", ".soif.gz"
+"""Topic that is written as one stream of SOIF, and the ending of the names of such files."""
 BATCH = 1_000
 MEMORY = 16 << 20
 """Bytes of standard input that are kept in memory; more goes to a temporary file."""
@@ -28,11 +31,20 @@ MEMORY = 16 << 20
 def export(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file; - is standard output.")],
+    since: Annotated[str, typer.Option("--since", metavar="MARK", help="Only changes since a mark or a time (SOIF).")] = "",
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Write a topic to a file: an Avro object container file with keys, times, tombstones and records."""
+    """Write a topic to a file: an Avro object container file with keys, times, tombstones and records.
+
+    The topic summaries to a file whose name ends with .soif.gz: the stream that other Gatherers collect.
+    """
     found = settings(config, data=data)
+    if topic == SUMMARIES and file.name.endswith(SOIF):
+        _export_stream(found, file, since)
+        return
+    if since:
+        raise Failure(f"--since: only {SUMMARIES} to a file that ends with {SOIF}", USAGE)
     from streams.cli.common import open_log
     from streams.config.topology import topology_of
     from streams.operations import export as files
@@ -47,6 +59,30 @@ def export(
         with _whole(file) as stream:
             count = files.write(stream, drawn, _all(log, topic))
     note(f"{counted(count, 'record')} of {topic} written")
+
+
+def _export_stream(found: Settings, file: Path, since: str) -> None:
+    """Write the stream of all summaries, or of the changes since a mark or a time. Raises Failure."""
+    from contextlib import closing
+
+    from sinks.feed.errors import FeedMissing
+    from sinks.feed.mark import parse_since
+    from streams.cli.feed_access import FeedAccess
+
+    with closing(FeedAccess(found)) as access:
+        try:
+            asked = parse_since(since) if since else None
+            reader = access.open()
+        except ValueError:
+            raise Failure(f"--since: neither a mark nor a time: {printable(since)}", USAGE) from None
+        except FeedMissing as error:
+            raise Failure(f"{error} (feed.enabled)") from None
+        with closing(reader), _whole(file) as stream:
+            known = reader.known(asked) if asked is not None else None
+            mark = reader.state().mark
+            for piece in reader.complete() if known is None else reader.changes(known):
+                stream.write(piece)
+    note(f"{'all summaries' if known is None else f'the changes since {known}'} written; mark {mark}")
 
 
 def _all(log: LogAccess, topic: str) -> Iterator[Logged]:

@@ -59,7 +59,13 @@ def add(
 
     A root that is known already is visited again, with the limits given now.
     """
-    found = settings(config, data=data)
+    add_roots(settings(config, data=data), roots, depth, max_urls, accept=accept)
+
+
+def add_roots(
+    found: Settings, roots: Sequence[str], depth: int | None = None, max_urls: int | None = None, *, accept: bool = False
+) -> None:
+    """Add roots to the data folder, or on Kafka. Raises Failure."""
     from msgspec.structs import replace
 
     from streams.cli.rootnames import accepted_until, gathered_root

@@ -1,4 +1,4 @@
-"""Applies one batch to an index: changes, dead letters for invalid or refused records, and the offsets after them.
+"""Applies one batch to what a sink fills: changes, dead letters for invalid or refused records, and the offsets after them.
 
 Laws:
 - Dead letters for records that are no change are acknowledged before the changes are applied; those for refused changes, before the
@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from schemas.codec import DecodeError
-from schemas.ports import BrokerIndex, Logged
+from schemas.ports import Follower, Logged
 from streams.faults import fault
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer, Letter
@@ -25,10 +25,19 @@ from streams.topology.routing import refused_letter
 class Applier:
     """Applies batches, from any thread; for a `whole` engine one call at a time, as changes and offsets are one commit.
 
-    `plain` converts a value to single-object encoding.
+    `plain` converts a value to single-object encoding. `stage`: the stage that dead letters are from.
     """
 
-    def __init__(self, index: BrokerIndex, letters: DeadLetterProducer, *, whole: bool, plain: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self,
+        index: Follower,
+        letters: DeadLetterProducer,
+        *,
+        whole: bool,
+        plain: Callable[[bytes], bytes],
+        stage: str = "index",
+    ) -> None:
+        self._stage = stage
         self._index = index
         self.letters = letters
         self._whole = whole
@@ -41,7 +50,7 @@ class Applier:
         reads = [read for batch in batches.values() for read in batch]
         records = [self._plain(read.logged) for read in reads]
         by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
-        changes, poison = newest_changes(records, records[-1].time)
+        changes, poison = newest_changes(records, records[-1].time, self._stage)
         found = ((letter, by_place[letter.partition, letter.offset]) for letter in poison)
         self._send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers) for letter, read in found])
         fault("index.apply")
@@ -53,7 +62,10 @@ class Applier:
             self.saw("retried", len(changes))
             raise
         told = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
-        self._send([(refused_letter("index", why, read.logged), read.headers) for why, read in told])
+        self._send([(refused_letter(self._stage, why, read.logged), read.headers) for why, read in told])
+        if failed and self._whole:
+            # The feed stores no offsets with a batch of which it refuses something.
+            self._index.apply([], ends)
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
         fault("index.applied")

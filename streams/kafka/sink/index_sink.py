@@ -1,4 +1,4 @@
-"""Index sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`.
+"""Sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`, or `summaries` to the feed.
 
 Strategy: one thread polls, so that the member stays in the group; requests to the index run in threads, one at a time for a
 partition. Records that arrive meanwhile wait, up to HELD; then the partition is paused. The start offsets come from the index,
@@ -29,7 +29,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from schemas.ports import BrokerIndex, Logged
+from schemas.ports import BrokerIndex, Follower, Logged
 from sinks.index.errors import IndexDamaged, IndexMoved
 from streams.kafka.client.brokers import is_transient
 from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
@@ -37,7 +37,7 @@ from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
 from streams.kafka.sink.position import PositionKeeper
-from streams.topology.flow import archive
+from streams.topology.flow import Edge, archive
 
 NOTE = logging.getLogger("harvest").warning
 TAKEN = 500
@@ -57,7 +57,7 @@ REQUESTS = 4
 
 
 class IndexSink:
-    """A member of the group `index.BROKER`.
+    """A member of the group `index.BROKER`, or of that of another sink (`stage`), which fills its first input.
 
     `requests`: number of partitions written to the index concurrently, beside the offsets.
     `whole`: the engine refuses nothing, and must not be called from several threads (`requests` is 1); a batch of all partitions
@@ -70,8 +70,9 @@ class IndexSink:
         self,
         cluster: Cluster,
         broker: str,
-        index: BrokerIndex,
+        index: Follower,
         *,
+        stage: Edge[Any, Any] | None = None,
         requests: int = REQUESTS,
         whole: bool = False,
         session: float = SESSION,
@@ -81,25 +82,26 @@ class IndexSink:
         patience: float = PATIENCE,
     ) -> None:
         self.cluster = cluster
-        self.name = archive(broker).name
+        self.name = archive(broker).name if stage is None else stage.inputs[0].name
+        name = f"index.{broker}" if stage is None else stage.name
         self.topic = cluster.topic(self.name)
         self.index = index
         self.note = note
         self._whole = whole
         self.parts: dict[int, Part] = {}
-        self.applier = Applier(index, DeadLetterProducer(cluster), whole=whole, plain=plain)
+        self.applier = Applier(index, DeadLetterProducer(cluster), whole=whole, plain=plain, stage=name.partition(".")[0])
         self._placing = PositionKeeper()
         self._looked = time.monotonic()
         self._patience = patience
         self._asks = 0.0
         """Time (monotonic) since which the polling thread waits for the index to return its offsets; 0: it does not."""
-        self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
+        self._pool = ThreadPoolExecutor(requests, name)
         self._failure = ""
         """Reason of the last failure, after a colon."""
-        self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
+        self._behind = ThreadPoolExecutor(1, f"{name}.offsets")
         self._passing: Future[Mapping[int, int]] | None = None
         """Write of the index's offsets that is under way."""
-        group = cluster.group(f"index.{broker}")
+        group = cluster.group(name)
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
         # Pause of the client once its queue is full; the default is a second.

@@ -1,4 +1,4 @@
-"""Runner of an index sink: its consumer on the calling thread, until SIGTERM or SIGINT."""
+"""Runner of a sink: its consumer on the calling thread, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -8,27 +8,39 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any, TypeVar, cast
 
-from schemas.ports import BrokerIndex
+from schemas.ports import Follower
 from sinks.index.errors import IndexUnreachable
 from streams.kafka.sink.index_sink import IndexSink, sink_options
 from streams.kafka.sink.position import FIRST, LONGEST
 from streams.kafka.worker.worker import Context
+from streams.operations.feed import open_feed
 from streams.operations.indexes import open_index_at
+from streams.topology.flow import FEED, Edge
 
 LOOK = 0.1
 """Seconds between two checks of the stop event."""
 
+Target = TypeVar("Target", bound=Follower)
+
 
 def run_sink(context: Context) -> None:
-    """Fill the index of a Broker: on OpenSearch, or in the data folder, for one writer. Raises OSError, IndexDamaged."""
+    """Fill the index of a Broker (on OpenSearch, or in the data folder, for one writer), or the feed of the data folder.
+
+    Raises OSError, IndexDamaged.
+    """
     settings, telling, stop = context.settings, context.telling, threading.Event()
     telling.stopping = stop.is_set
     broker = context.stage.name.removeprefix("index.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     note = logging.getLogger("harvest").warning
-    ask = partial(open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=settings.languages)
+    ask: Callable[[], Follower] = partial(
+        open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=settings.languages
+    )
+    if context.stage.name == FEED:
+        ask = partial(open_feed, settings.folder, settings.essence.gatherer)
     index = open_index(ask, stop, note)
     if index is None:
         return
@@ -37,7 +49,8 @@ def run_sink(context: Context) -> None:
             context.cluster,
             broker,
             index,
-            **sink_options(bool(settings.index_url)),
+            **sink_options(bool(settings.index_url) and context.stage.name != FEED),
+            stage=cast("Edge[Any, Any]", context.stage),
             session=settings.session,
             instance=settings.instance,
             note=note,
@@ -54,7 +67,7 @@ def run_sink(context: Context) -> None:
         index.close()
 
 
-def open_index(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
+def open_index(ask: Callable[[], Target], stop: threading.Event, note: Callable[[str], None]) -> Target | None:
     """Return the index, once its server is reachable, with retries as in a running sink; None if `stop` was set."""
     pause, waited = FIRST, False
     while not stop.is_set():

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from processors.identity import oid, split_url
 from schemas.ports import BrokerIndex
 from schemas.records import Removed, Summary
-from sinks.gateway.ports import Event, Finding, Host, ObjectError, Rejection, Root, Stage, Status
+from sinks.feed.reader import FeedReader
+from sinks.gateway.ports import CollectionError, Event, Finding, Host, ObjectError, Rejection, Root, Stage, Status
 from sinks.index.tantivy.index import TantivyIndex
 
 HOSTILE = '<script>alert(1)</script>\x1b[31m\u202egnp.exe" onmouseover="x'
@@ -53,6 +54,8 @@ class CollectionDouble:
         """Seconds that a status takes."""
         self.bodies: dict[str, bytes] = {}
         """Bytes of objects, by OID."""
+        self.feed_path: Path | None = None
+        """File of the feed; None: it is being made."""
 
     def status(self) -> Status:
         time.sleep(self._slow)
@@ -73,6 +76,11 @@ class CollectionDouble:
             raise ObjectError("there is no such file any more", 404)
         body = self.bodies[summary.oid]
         return io.BytesIO(body), len(body)
+
+    def feed(self) -> FeedReader:
+        if self.feed_path is None:
+            raise CollectionError("the stream is being made: try again in a moment")
+        return FeedReader(self.feed_path)
 
 
 class Made:

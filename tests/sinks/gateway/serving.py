@@ -8,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from processors.identity import oid
+from sinks.feed.feed import Feed
 from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
 from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made, summary
@@ -63,6 +64,9 @@ def main(folder: Path, *given: str) -> None:
     made = Made(folder, [*SUMMARIES, *more, *heavy])
     collection = CollectionDouble(float(pairs.pop("slow", 0)))
     collection.bodies = {one.oid: b"the bytes of a member" for one in SUMMARIES if one.path}
+    with closing(Feed(folder.with_name(f"{folder.name}.feed"), "tests")) as feed:
+        feed.apply(SUMMARIES, {})
+        collection.feed_path = feed.path
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     server.serve(options, made.open, collection, lambda url: print(url, flush=True))
 

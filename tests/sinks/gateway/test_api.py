@@ -191,6 +191,10 @@ def test_openapi_describes_each_route(client: Client) -> None:
             "/api/export",
             "/api/status",
             "/api/why",
+            "/gatherer",
+            "/gatherer/soif",
+            "/gatherer/soif/",
+            "/gatherer/soif/{part}",
         ),
     }
 

@@ -69,7 +69,7 @@ def test_index_commits_after_last_fetch(
     with closing(runner.store), closing(runner._reading):
         runner.store.append("broker.main", [(b"%d" % number, summary(number)) for number in range(lacking)])
         nudged: list[None] = []
-        monkeypatch.setattr(runner.sinks["main"], "nudge", lambda: nudged.append(None))
+        monkeypatch.setattr(runner.sinks["index.main"], "nudge", lambda: nudged.append(None))
         for answer in busy:
             monkeypatch.setattr(runner.fetch, "busy", partial(answer.__eq__, "y"))
             runner._hasten()

@@ -1,0 +1,216 @@
+"""Another Gatherer's database, collected: its listing of parts as links, and the summaries of a part as summaries of ours.
+
+A part is a stream of SOIF (`sinks/feed`). It is an object without a summary of its own; each of its templates is a member, whose
+path is the foreign OID. Streams of the Gatherers of 1995 have templates without our properties, in collections UPDATE, REFRESH and
+DELETE.
+
+Laws:
+- Only what is below a root that is such a listing is taken for a stream, and only with the media type of one.
+- A stream is read twice: first to its end, so that one that is cut short, or has a wrong count, gives nothing and removes nothing.
+- A template that is SOIF, but no summary, is left out and rejected; then, too, nothing is removed.
+- Of several templates with the same OID the last counts; one in DELETE counts as none.
+- A summary that comes from this Gatherer, directly or by way of others (`via`), is left out: so a ring of Gatherers comes to rest.
+- OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
+  is kept as `location`, which nothing ever opens.
+- A stream of changes alone ends in Partial: what it does not mention is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from processors import identity
+from processors.essence import listing
+from processors.essence.member import bounded
+from processors.urls import canonical
+from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_REASON, CrawlEvent, FetchedObject, Link, Rejected, Summary
+from schemas.soif import SoifError, Template, read
+from schemas.soif_summary import DELETE, RecordError, parts
+
+if TYPE_CHECKING:
+    from processors.essence.walk import Walk
+
+ROOT = "/gatherer/soif/"
+"""End of the URL of a listing of parts."""
+STREAM, LISTING = "application/x-harvest-soif", "application/x-harvest-soif-parts"
+"""Media types of a stream and of a listing, as `sinks/feed/templates.py` has them."""
+GATHERER, END, REFRESH, PART = "GATHERER", "END", "REFRESH", "PART"
+MAX_PARTS = 1_000
+MAX_LOCATION = 8_000
+MAX_NAME = 200
+"""Characters of the name of a Gatherer, a type, a media type."""
+MAX_VIA = 50
+"""Gatherers that a summary may have come through."""
+MAX_ATTRIBUTES = 2 << 20
+"""Bytes of names and values of a summary's attributes; further ones are left out."""
+MAX_LONG = (1 << 63) - 1
+
+_OID = re.compile("[0-9a-f]{64}")
+_DIGESTS = {"md5": re.compile("[0-9a-f]{32}"), "sha256": re.compile("[0-9a-f]{64}")}
+VIA, FOREIGN_OID, FOREIGN_GATHERER = "via", "foreign-oid", "foreign-gatherer"
+
+
+class StreamError(ValueError):
+    """A stream that cannot be used: the message is bounded."""
+
+
+class Survey(NamedTuple):
+    """What the first reading of a stream found."""
+
+    last: Mapping[bytes, int]
+    """Number of the template that counts, by OID."""
+    gatherer: str
+    """Name that the stream states; "": none."""
+    complete: bool
+
+
+def is_collected(obj: FetchedObject) -> bool:
+    """Return whether an object is another Gatherer's listing of parts, or one of these."""
+    root = obj.root.url if obj.root is not None else ""
+    return root.endswith(ROOT) and obj.url.startswith(root) and _media(obj) in (STREAM, LISTING)
+
+
+def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rejected]:
+    """Yield the links of a listing, or the summaries of a part; a stream that cannot be used is rejected, and marks the damage."""
+    try:
+        if "" in walk.skip:
+            raise StreamError(walk.skip[""])
+        if _media(walk.obj) == LISTING:
+            yield from listing.references(walk.obj, _parts(walk.obj, body))
+            return
+        survey = _survey(body)
+        body.seek(0)
+        yield from _summaries(walk, body, survey)
+        if walk.damage:
+            yield walk.rejected("", walk.damage)
+        elif not survey.complete:
+            walk.damage = "a stream of changes: the rest is kept"
+    except (SoifError, StreamError) as error:
+        walk.damage = bounded(f"not a stream of summaries: {error}", MAX_REASON)
+        yield walk.rejected("", walk.damage)
+
+
+def _media(obj: FetchedObject) -> str:
+    return obj.content_type.partition(";")[0].strip().lower()
+
+
+def _parts(obj: FetchedObject, body: BinaryIO) -> list[Link]:
+    """Return the parts that a listing names. Raises SoifError, StreamError."""
+    found = [canonical(one.url, obj.url) for one in read(body) if one.type == PART]
+    links = [Link(url=url, kind="page") for url in found if url and url.startswith(obj.url) and url != obj.url]
+    if not links or len(found) > MAX_PARTS:
+        raise StreamError(f"a listing of {len(links)} parts")
+    return links
+
+
+def _survey(body: BinaryIO) -> Survey:
+    """Read a stream to its end. Raises SoifError, StreamError."""
+    last: dict[bytes, int] = {}
+    around: dict[str, Template] = {}
+    count, changes = 0, False
+    for number, one in enumerate(read(body)):
+        if END in around:
+            raise StreamError("something behind its end")
+        if one.type in (GATHERER, END) and not one.within:
+            around[one.type] = one
+        elif one.url:
+            count += 1
+            changes |= bool({DELETE, REFRESH} & {*one.within})
+            _count(last, one, number)
+    head, end = around.get(GATHERER), around.get(END)
+    if head is None:
+        return Survey(last, "", complete=not changes)
+    if end is None:
+        raise StreamError("it has no end: cut short")
+    if end.values("count") != (str(count).encode(),):
+        raise StreamError(f"it has {count} templates, not {_first(end, 'count')}")
+    return Survey(last, _first(head, "gatherer-name"), complete=_first(head, "coverage") == "complete")
+
+
+def _count(last: dict[bytes, int], one: Template, number: int) -> None:
+    """Note a template as the one that counts of its OID."""
+    if DELETE in one.within:
+        last.pop(_key(one), None)
+    elif REFRESH not in one.within:
+        last[_key(one)] = number
+
+
+def _first(template: Template, name: str) -> str:
+    """Return the first value of an attribute as bounded text."""
+    return bounded(next(iter(template.values(name)), b"").decode("utf-8", "replace"), MAX_NAME)
+
+
+def _key(template: Template) -> bytes:
+    """Return the foreign OID of a template; that of a stream of 1995 is computed."""
+    stated = _first(template, "oid")
+    return bytes.fromhex(stated if _OID.fullmatch(stated) else identity.oid(_first(template, "gatherer-name"), template.url))
+
+
+def _summaries(walk: Walk, body: BinaryIO, survey: Survey) -> Iterator[Summary]:
+    for number, one in enumerate(read(body)):
+        if not one.url or survey.last.get(key := _key(one)) != number:
+            continue
+        try:
+            found = _summary(walk, one, key.hex(), survey.gatherer)
+        except RecordError as error:
+            walk.damage = walk.damage or bounded(f"{one.url[:MAX_NAME]}: {error}", MAX_REASON)
+            continue
+        if found is not None:
+            yield found
+
+
+def _summary(walk: Walk, template: Template, foreign: str, stream: str) -> Summary | None:
+    """Return a template as a summary of this Gatherer; None if it has come from here. Raises RecordError."""
+    obj, settings = walk.obj, walk.settings
+    properties, attributes, annotations = parts(template)
+    source = bounded(str(properties.get("gatherer", "")) or stream, MAX_NAME)
+    via = [bounded(value, MAX_NAME) for value in attributes.get(VIA, ()) if isinstance(value, str)]
+    passed = [name for name in dict.fromkeys([*via, source]) if name]
+    if settings.gatherer in passed or len(passed) > MAX_VIA:
+        return None
+    merged = {name: (*attributes.get(name, ()), *annotations.get(name, ())) for name in (*attributes, *annotations)}
+    own = {FOREIGN_OID: (foreign,), FOREIGN_GATHERER: (source,), VIA: tuple(passed)}
+    url = identity.member_url(obj.url, foreign)
+    return Summary(
+        oid=identity.oid(settings.gatherer, url),
+        url=url,
+        object_url=obj.url,
+        path=foreign,
+        gatherer=settings.gatherer,
+        version=obj.version,
+        time=obj.time,
+        attempt=walk.attempt,
+        attributes=_fitting({name: values for name, values in merged.items() if name not in own}) | own,
+        location=bounded(str(properties.get("location", "")) or template.url, MAX_LOCATION),
+        **_kept(properties),
+    )
+
+
+def _kept(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that are kept as they are, as far as they can be true."""
+    digests = {name: value if pattern.fullmatch(value := properties.get(name, "")) else "" for name, pattern in _DIGESTS.items()}
+    return {
+        "type": bounded(properties.get("type", ""), MAX_NAME) or "Unrecognized",
+        "content_type": bounded(properties.get("content_type", ""), MAX_NAME) or "application/octet-stream",
+        "size": _between(properties.get("size", 0), 0),
+        "ttl": _between(properties.get("ttl", DEFAULT_TTL), 1),
+        "refresh": _between(properties.get("refresh", DEFAULT_REFRESH), 1),
+        **digests,
+    }
+
+
+def _between(value: int, least: int) -> int:
+    return max(least, min(value, MAX_LONG))
+
+
+def _fitting(attributes: Mapping[str, tuple[str | bytes, ...]]) -> dict[str, tuple[str | bytes, ...]]:
+    """Return the attributes for which there is room, in their order."""
+    room, found = MAX_ATTRIBUTES, dict[str, tuple[str | bytes, ...]]()
+    for name, values in attributes.items():
+        room -= len(name) + sum(len(value if isinstance(value, bytes) else value.encode()) for value in values)
+        if room < 0:
+            break
+        found[name] = values
+    return found

@@ -1,0 +1,179 @@
+"""The feed: a sink over `summaries` that keeps the Gatherer's database ready to be sent as one stream.
+
+Strategy: each summary is written as SOIF once, when it changes, and appended to a compressed member of its part (the first hex
+digit of its OID). A stream consists of members as they are stored. A member is rewritten when a third of its templates is
+superseded, or when it is small and a further change arrives; so members have about MEMBER bytes, and a stream is at most half as
+long again as needed.
+
+Laws:
+- A batch is applied whole or not at all: changes, members, marks and offsets are one transaction.
+- A change applies if its version is above the stored one of its OID; at an equal version, if its content differs (annotations).
+  Anything else changes nothing, not even the order.
+- A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
+  mark below it are not known.
+- A feed that no batch has reached for `retention` may have missed removals that its topic has dropped: it is emptied when it is
+  opened for writing. So is one that was made for another Gatherer.
+- Several processes may write: each batch reads everything it depends on in its own transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from schemas.ports import Refused
+from schemas.records import Removed, Summary
+from schemas.soif import dumps
+from schemas.soif_summary import to_template
+from sinks.feed.database import create, empty, now_ms, one, open_database, rows, state, transaction
+from sinks.feed.errors import translated
+from sinks.feed.members import Members
+from sinks.feed.templates import CLOSED, DELETE, opened
+
+RETENTION_MS = 90 * 86_400_000
+"""ms that a removal is kept (law 2 of the design)."""
+PURGED = 500
+"""Removals dropped by one batch at the most."""
+_OID = re.compile("[0-9a-f]{64}")
+_REMOVALS = "SELECT number, oid, time FROM changes WHERE removal IS NOT NULL ORDER BY number LIMIT ?"
+_AROUND = len(opened(DELETE)), len(CLOSED)
+
+
+class Entry(NamedTuple):
+    """A change as it is stored: `template` is the whole template of the summary, or of the removal."""
+
+    oid: bytes
+    change: Summary | Removed
+    template: bytes
+
+    @property
+    def part(self) -> int:
+        """The part that the OID belongs to."""
+        return self.oid[0] >> 4
+
+
+class Feed:
+    """Feed in a file, open for writing; it is created if there is none. `clock` returns the time in ms."""
+
+    def __init__(self, path: Path, gatherer: str, *, clock: Callable[[], int] = now_ms, retention_ms: int = RETENTION_MS) -> None:
+        """Open the feed of a Gatherer. Raises FeedDamaged, OSError."""
+        self.path = path
+        self._gatherer = gatherer
+        self._clock = clock
+        self._retention = retention_ms
+        self._connection = open_database(path, writable=True)
+        try:
+            with translated(path), transaction(self._connection):
+                create(self._connection, gatherer, clock())
+                found = state(self._connection)
+                if found.gatherer != gatherer or found.touched < clock() - retention_ms:
+                    empty(self._connection, gatherer, clock())
+                self._epoch = state(self._connection).epoch
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def offsets(self) -> Mapping[int, int]:
+        """Return the next offset to apply by partition; empty for a new feed. Raises OSError."""
+        with translated(self.path):
+            return dict(rows(self._connection, "SELECT partition, next FROM offsets"))
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """Apply a batch, and store the next offset of each partition: see `schemas.ports.Follower`.
+
+        Returns the changes that SOIF cannot express. If there are any, the offsets are not stored: store them by a further call,
+        once those changes are recorded elsewhere. Raises FeedMoved, OSError: then nothing was applied.
+        """
+        refused: list[Refused] = []
+        # Outside of the transaction: other writers need not wait for it.
+        entries = [made for change in changes if (made := _entry(change, refused)) is not None]
+        with translated(self.path), transaction(self._connection):
+            self._write(entries, {} if refused else offsets)
+        return refused
+
+    def empty(self) -> None:
+        """Delete the content, and begin a new order. Raises OSError."""
+        with translated(self.path), transaction(self._connection):
+            empty(self._connection, self._gatherer, self._clock())
+            self._epoch = state(self._connection).epoch
+
+    def touch(self) -> None:
+        """Note that the feed has all of its topic, if that was last noted long ago. Raises FeedMoved, OSError."""
+        with translated(self.path):
+            touched = state(self._connection, self._epoch).touched
+        if touched < self._clock() - self._retention // 90:
+            self.apply([], {})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _write(self, entries: Sequence[Entry], offsets: Mapping[int, int]) -> None:
+        db, now = self._connection, self._clock()
+        number = state(db, self._epoch).number
+        members = Members(db)
+        for entry in entries:
+            digest = hashlib.sha256(entry.template).digest()[:8]
+            if _applies(db, entry, digest):
+                number += 1
+                _replace(db, members, entry, number, digest, now)
+        horizon = self._purge(members, now)
+        members.write()
+        db.execute("UPDATE state SET number=?, horizon=max(horizon, ?), touched=max(touched, ?)", (number, horizon, now))
+        db.executemany(
+            "INSERT INTO offsets VALUES(?, ?) ON CONFLICT(partition) DO UPDATE SET next=max(next, excluded.next)", offsets.items()
+        )
+
+    def _purge(self, members: Members, now: int) -> int:
+        """Drop old removals, the oldest first; return the number of the last one."""
+        db = self._connection
+        horizon = 0
+        for number, oid, time in rows(db, _REMOVALS, (PURGED,)):
+            if time >= now - self._retention:
+                break
+            # A stream must not contain a summary of which it cannot state the removal.
+            members.rewrite(row[0] for row in rows(db, "SELECT member FROM stale WHERE oid=?", (oid,)))
+            db.execute("DELETE FROM changes WHERE number=?", (number,))
+            horizon = number
+        return horizon
+
+
+def _entry(change: Summary | Removed, refused: list[Refused]) -> Entry | None:
+    """Return a change as it is stored, or add it to the refused ones."""
+    if not _OID.fullmatch(change.oid):
+        refused.append(Refused(change, "an OID that is not 64 hex digits"))
+        return None
+    try:
+        template = dumps([to_template(change)])
+    except ValueError as error:
+        refused.append(Refused(change, str(error)[:200]))
+        return None
+    if isinstance(change, Removed):
+        template = template[_AROUND[0] : -_AROUND[1]]
+    return Entry(bytes.fromhex(change.oid), change, template)
+
+
+def _applies(db: apsw.Connection, entry: Entry, digest: bytes) -> bool:
+    known = one(db, "SELECT version, digest FROM changes WHERE oid=?", (entry.oid,))
+    return known is None or entry.change.version > known[0] or (entry.change.version == known[0] and digest != known[1])
+
+
+def _replace(db: apsw.Connection, members: Members, entry: Entry, number: int, digest: bytes, now: int) -> None:
+    """Move the row of an OID to the end, with its new content."""
+    change, part = entry.change, entry.part
+    before = one(db, "SELECT member, removal IS NULL FROM changes WHERE oid=?", (entry.oid,))
+    lived, lives = bool(before and before[1]), isinstance(change, Summary)
+    if before is not None:
+        members.supersede(entry.oid, before[0])
+        db.execute("DELETE FROM changes WHERE oid=?", (entry.oid,))
+    removal = None if lives else entry.template
+    row = (number, entry.oid, part, change.version, digest, now, change.url, removal)
+    db.execute("INSERT INTO changes(number, oid, part, version, digest, time, url, removal) VALUES(?, ?, ?, ?, ?, ?, ?, ?)", row)
+    if lives:
+        members.add(part, number, entry.template)
+    db.execute("UPDATE parts SET number=?, summaries=summaries+? WHERE part=?", (number, lives - lived, part))

@@ -1,0 +1,238 @@
+"""Reader of a feed: its state, and streams of all summaries, of a part, or of the changes since a mark or a time.
+
+Strategy: a complete stream is the stored members as they are, in the order of their ids, between a head and an end made for it;
+what was moved to later members while it is sent is cut from those, and so is a stream of changes. Everything is read in short
+transactions, so that a slow reader of a stream never holds up the writer.
+
+Laws:
+- A stream contains every change up to its mark that a reader with the earlier mark lacks, but for OIDs that have changed again
+  since: those come with the changes since its mark. So a stream ends, however fast changes arrive.
+- A complete stream ends with the removal of each summary that it contains and that does not exist at its mark.
+- What cannot be guaranteed ends the stream with StreamInterrupted, before its END.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sinks.feed.compression import GzipStream, Piece, content
+from sinks.feed.database import PARTS, State, one, open_database, rows, state, transaction
+from sinks.feed.errors import StreamInterrupted, translated
+from sinks.feed.mark import Mark
+from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
+
+PAGE, PIECE = 500, 1 << 20
+"""Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+NEAR = 2 * PARTS
+"""Members that are kept decompressed: neighbouring changes of a part are in one member."""
+ALL = tuple(range(PARTS))
+
+_STALE = """SELECT DISTINCT changes.number FROM stale JOIN changes ON changes.oid=stale.oid
+    WHERE removal IS NOT NULL AND part=? ORDER BY changes.number"""
+_CHANGED = """SELECT number, url, member, start, size, removal FROM changes
+    WHERE number>? AND number<=? AND part BETWEEN ? AND ? AND (removal IS NULL)=? {moved} ORDER BY number LIMIT {limit}"""
+_NEXT = "SELECT id, templates, data, size, crc, factor FROM members WHERE part=? AND id>? AND id<=? ORDER BY id LIMIT 1"
+_TEXT = {True: "complete", False: "changes"}
+
+
+class PartState(NamedTuple):
+    """A part: the mark of its last change, and its number of summaries."""
+
+    part: int
+    mark: Mark
+    summaries: int
+
+
+class FeedState(NamedTuple):
+    """A feed: the Gatherer's name, the mark of the last change, its parts."""
+
+    gatherer: str
+    mark: Mark
+    horizon: int
+    parts: Sequence[PartState]
+
+    @property
+    def summaries(self) -> int:
+        """Number of summaries."""
+        return sum(part.summaries for part in self.parts)
+
+    def mark_of(self, part: int | None) -> Mark:
+        """Return the mark of a part, or of everything."""
+        return self.mark if part is None else self.parts[part].mark
+
+
+class Range(NamedTuple):
+    """Changes above one number, up to another: of summaries or of removals, of URLs with a prefix, in members above an id."""
+
+    after: int
+    last: int
+    member: int = 0
+    prefix: str = ""
+    lives: bool = True
+
+    @property
+    def sql(self) -> str:
+        """The query of a page."""
+        # Only where it is needed: it makes the engine use the index of members, and sort.
+        return _CHANGED.format(moved=f"AND member>{self.member}" if self.member else "", limit=PAGE)
+
+
+class FeedReader:
+    """Reads a feed; used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the feed. Raises FeedMissing, FeedDamaged, OSError."""
+        self.path = path
+        self._db = open_database(path, writable=False)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def state(self) -> FeedState:
+        """Return the state of the feed. Raises OSError."""
+        with translated(self.path), transaction(self._db, write=False):
+            return self._state()
+
+    def offsets(self) -> Mapping[int, int]:
+        """Return the next offset of its topic by partition. Raises OSError."""
+        with translated(self.path):
+            return dict(rows(self._db, "SELECT partition, next FROM offsets"))
+
+    def known(self, since: Mark | int, part: int | None = None) -> Mark | None:
+        """Return a mark, or that of a time in ms, if the changes since then are known, else None. Raises OSError."""
+        if isinstance(since, int):
+            return self.mark_at(since)
+        return since if self.is_known(since, part) else None
+
+    def is_known(self, since: Mark, part: int | None = None) -> bool:
+        """Return whether the changes since a mark are known. Raises OSError."""
+        found = self.state()
+        return found.mark.epoch == since.epoch and found.horizon <= since.number <= found.mark_of(part).number
+
+    def mark_at(self, time_ms: int) -> Mark | None:
+        """Return the mark of the last change before a time; None if the changes since then are not known. Raises OSError."""
+        with translated(self.path), transaction(self._db, write=False):
+            found = state(self._db)
+            last = one(self._db, "SELECT number FROM changes WHERE time<? ORDER BY number DESC LIMIT 1", (time_ms,))
+        number = last[0] if last is not None else 0
+        return Mark(found.epoch, number) if number >= found.horizon else None
+
+    def complete(self, part: int | None = None) -> Iterator[bytes]:
+        """Iterate over the compressed stream of all summaries, or of a part's. Raises OSError, StreamInterrupted."""
+        parts = ALL if part is None else (part,)
+        with translated(self.path), transaction(self._db, write=False):
+            found = self._state()
+            gone = [row[0] for each in parts for row in rows(self._db, _STALE, (each,))]
+            last = one(self._db, "SELECT coalesce(max(id), 0) FROM members")[0]
+        mark, count = found.mark_of(part), 0
+        stream = GzipStream()
+        yield stream.text(_head(found, mark, part) + opened(UPDATE))
+        for each in parts:
+            for templates, ready in self._members(each, last, found.mark.epoch):
+                count += templates
+                yield stream.ready(ready)
+        for page in self._changed(found, Range(0, mark.number, last), part):
+            count += len(page)
+            yield stream.text(b"".join(page))
+        removals = self._removals(gone, found)
+        yield stream.text(CLOSED + collection(DELETE, removals) + end(count + len(removals), mark)) + stream.end()
+
+    def changes(self, since: Mark | None = None, part: int | None = None, prefix: str = "") -> Iterator[bytes]:
+        """Iterate over the compressed stream of changes since a mark; None: of all summaries, without removals.
+
+        `prefix`: only of URLs that begin so. Raises OSError, StreamInterrupted.
+        """
+        found = self.state()
+        mark, count = found.mark_of(part), 0
+        stream = GzipStream()
+        yield stream.text(_head(found, mark, part, since, prefix) + opened(UPDATE))
+        for lives in (True, False) if since is not None else (True,):
+            if not lives:
+                yield stream.text(CLOSED + opened(DELETE))
+            chosen = Range(since.number if since is not None else 0, mark.number, prefix=prefix, lives=lives)
+            for page in self._changed(found, chosen, part):
+                count += len(page)
+                yield stream.text(b"".join(page))
+        yield stream.text(CLOSED + end(count, mark)) + stream.end()
+
+    def _state(self) -> FeedState:
+        found = state(self._db)
+        stored = rows(self._db, "SELECT part, number, summaries FROM parts ORDER BY part")
+        parts = [PartState(part, Mark(found.epoch, number), summaries) for part, number, summaries in stored]
+        return FeedState(found.gatherer, Mark(found.epoch, found.number), found.horizon, parts)
+
+    def _members(self, part: int, last: int, epoch: str) -> Iterator[tuple[int, Piece]]:
+        """Yield the members of a part up to an id that still exist, with their numbers of templates."""
+        at = 0
+        while True:
+            with translated(self.path), transaction(self._db, write=False):
+                self._check(epoch)
+                row = one(self._db, _NEXT, (part, at, last))
+            if row is None:
+                return
+            at = row[0]
+            yield row[1], Piece(*row[2:])
+
+    def _removals(self, numbers: Sequence[int], found: FeedState) -> list[bytes]:
+        """Return the templates of removals; one whose summary has come back meanwhile is left out."""
+        templates: list[bytes] = []
+        with translated(self.path), transaction(self._db, write=False):
+            if self._check(found.mark.epoch).horizon > found.horizon and numbers:
+                raise StreamInterrupted("removals were dropped while the stream was sent")
+            for number in numbers:
+                templates += (row[0] for row in rows(self._db, "SELECT removal FROM changes WHERE number=?", (number,)))
+        return templates
+
+    def _changed(self, found: FeedState, chosen: Range, part: int | None) -> Iterator[list[bytes]]:
+        """Yield the templates of the chosen changes, in their order."""
+        low, high = (0, PARTS - 1) if part is None else (part, part)
+        near: dict[int, bytes] = {}
+        after, done = chosen.after, False
+        while not done:
+            with translated(self.path), transaction(self._db, write=False):
+                now = self._check(found.mark.epoch)
+                if not chosen.lives and now.horizon > after:
+                    raise StreamInterrupted("removals were dropped while the stream was sent")
+                left, done = PIECE, True
+                page: list[bytes] = []
+                for number, url, *place in rows(self._db, chosen.sql, (after, chosen.last, low, high, chosen.lives)):
+                    after, done = number, False
+                    if url.startswith(chosen.prefix):
+                        page.append(self._template(near, *place))
+                        left -= len(page[-1])
+                    if left <= 0:
+                        break
+            if page:
+                yield page
+
+    def _template(self, near: dict[int, bytes], member: int, start: int, size: int, removal: bytes | None) -> bytes:
+        if removal is not None:
+            return removal
+        if member not in near:
+            if len(near) >= NEAR:
+                del near[next(iter(near))]
+            near[member] = content(one(self._db, "SELECT data FROM members WHERE id=?", (member,))[0])
+        return near[member][start : start + size]
+
+    def _check(self, epoch: str) -> State:
+        """Return the state. Raises StreamInterrupted if the feed was made anew."""
+        found = state(self._db)
+        if found.epoch != epoch:
+            raise StreamInterrupted("the feed was made anew while the stream was sent")
+        return found
+
+
+def _head(found: FeedState, mark: Mark, part: int | None, since: Mark | None = None, prefix: str = "") -> bytes:
+    """Return the first template of a stream."""
+    return template(
+        GATHERER,
+        gatherer_name=found.gatherer,
+        coverage=_TEXT[since is None],
+        mark=mark,
+        since=since,
+        part=part,
+        prefix=prefix or None,
+    )

@@ -1,0 +1,181 @@
+"""Routes of the Gatherer's database: one compressed stream of SOIF, whole, by part, or changed since a mark or a time.
+
+A collector keeps the ETag of its last answer, and sends it as If-None-Match. With `A-IM: soif` (RFC 3229) the answer has only what
+has changed: 226, as long as the mark is known. Otherwise everything is sent: 200.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Annotated, NamedTuple, TypeVar
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from sinks.feed.database import PARTS
+from sinks.feed.mark import Mark, parse_mark, parse_since
+from sinks.feed.reader import FeedReader
+from sinks.feed.templates import GATHERER, LISTING, MEDIA, template
+from sinks.gateway.api import ANY, BAD, Responses
+from sinks.gateway.gateway import Gateway
+from sinks.gateway.ports import CollectionError
+from sinks.gateway.streams import LongAnswer, export_pieces
+
+PIECE = 256 << 10
+"""Bytes that are sent at a time at least."""
+_TAG = re.compile(r'(?:W/)?"([^"]*)"')
+Value = TypeVar("Value")
+
+Part = Annotated[int, Path(ge=0, lt=PARTS, description="First hex digit of the OIDs, as a number.")]
+Since = Annotated[str, Query(max_length=100, description="A mark, seconds since the epoch, or a time (ISO 8601).")]
+Prefix = Annotated[str, Query(max_length=8_000, description="Beginning of the URLs that are wanted.")]
+_ANSWERS: Responses = BAD | {
+    200: {"description": "Everything, or what `since` asks for.", "content": {MEDIA: {"schema": {"type": "string"}}}},
+    226: {"description": "What has changed since the mark in If-None-Match, with `A-IM: soif`.", "content": {MEDIA: {}}},
+    304: {"description": "Nothing has changed since the mark in If-None-Match."},
+}
+
+_ANSWERS_OF_PARTS: Responses = {200: {"content": {LISTING: {}}}, 304: _ANSWERS[304]}
+
+
+class Wanted(NamedTuple):
+    """What a request asks for."""
+
+    part: int | None
+    since: Mark | None
+    """None: everything."""
+    prefix: str
+    delta: bool
+    """Whether the mark comes from If-None-Match: the answer is 226."""
+
+
+class GathererRoutes:
+    """Answers the requests of collectors."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(responses=ANY)
+        add = router.add_api_route
+        add("/gatherer", self.about, response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+        add("/gatherer/soif", self.whole, response_class=StreamingResponse, responses=_ANSWERS)
+        add("/gatherer/soif/", self.parts, response_class=Response, responses=_ANSWERS_OF_PARTS)
+        add("/gatherer/soif/{part}", self.part, response_class=StreamingResponse, responses=_ANSWERS)
+        return router
+
+    async def about(self, request: Request) -> Response:
+        """Return the name of the Gatherer, the number of its summaries, and the mark of the last change."""
+        found = await self._ask(request, lambda reader: reader.state())
+        text = template(GATHERER, gatherer_name=found.gatherer, summaries=found.summaries, mark=found.mark)
+        return Response(text, media_type="text/plain; charset=utf-8", headers=_tag(found.mark))
+
+    async def parts(self, request: Request) -> Response:
+        """Return the parts with their marks, as SOIF."""
+        found = await self._ask(request, lambda reader: reader.state())
+        if str(found.mark) in _tags(request):
+            return Response(status_code=304, headers=_tag(found.mark))
+        head = template(GATHERER, gatherer_name=found.gatherer, summaries=found.summaries, mark=found.mark)
+        text = b"".join([head, *(template("PART", str(one.part), mark=one.mark, summaries=one.summaries) for one in found.parts)])
+        return Response(text, media_type=LISTING, headers=_tag(found.mark))
+
+    async def part(self, request: Request, part: Part, since: Since = "", prefix: Prefix = "") -> Response:
+        """Return a sixteenth of the summaries as one stream."""
+        return await self._answer(request, part, since, prefix)
+
+    async def whole(self, request: Request, since: Since = "", prefix: Prefix = "") -> Response:
+        """Return all summaries as one stream."""
+        return await self._answer(request, None, since, prefix)
+
+    async def _answer(self, request: Request, part: int | None, since: str, prefix: str) -> Response:
+        given = _since(since)
+        tags, delta = _tags(request), _takes_changes(request)
+
+        def want(reader: FeedReader) -> tuple[Wanted, Mark]:
+            mark = reader.state().mark_of(part)
+            if given is not None:
+                return Wanted(part, reader.known(given, part), prefix, delta=False), mark
+            marks = (tag for each in tags if (tag := parse_mark(each)) is not None and delta)
+            known = next((one for one in marks if reader.known(one, part)), None)
+            return Wanted(part, known, prefix, delta=known is not None), mark
+
+        wanted, mark = await self._ask(request, want)
+        if str(mark) in tags and not since:
+            return Response(status_code=304, headers=_tag(mark))
+        return await self._stream(request, wanted, mark)
+
+    async def _stream(self, request: Request, wanted: Wanted, mark: Mark) -> Response:
+        """Begin a stream; its pieces are made in a thread, one at a time."""
+        stream = self._gateway.stream(request)
+        try:
+            reader = await self._gateway.slow(request, self._gateway.collection.feed)
+        except BaseException:
+            stream.end()
+            raise
+
+        def end() -> None:
+            reader.close()
+            stream.end()
+
+        everything = wanted.since is None and not wanted.prefix
+        pieces = reader.complete(wanted.part) if everything else reader.changes(wanted.since, wanted.part, wanted.prefix)
+        sent: AsyncIterator[bytes] = export_pieces(self._gateway, stream, b"", merged(pieces))
+        headers = {**_tag(mark), "Content-Encoding": "gzip"}
+        if wanted.delta:
+            headers |= {"IM": "soif", "Delta-Base": f'"{wanted.since}"'}
+        answer = LongAnswer(sent, end, MEDIA, headers)
+        answer.status_code = 226 if wanted.delta else 200
+        return answer
+
+    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value]) -> Value:
+        """Return what `ask` returns for a reader of the feed. Raises CollectionError, BusyError."""
+
+        def asked() -> Value:
+            reader = self._gateway.collection.feed()
+            try:
+                return ask(reader)
+            except OSError as error:
+                raise CollectionError("the stream cannot be read now") from error
+            finally:
+                reader.close()
+
+        return await self._gateway.slow(request, asked)
+
+
+def merged(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Iterate over pieces of at least PIECE bytes each, but for the last."""
+    waiting: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= PIECE:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _tag(mark: Mark) -> Mapping[str, str]:
+    return {"ETag": f'"{mark}"', "Vary": "A-IM, Authorization, Cookie"}
+
+
+def _tags(request: Request) -> list[str]:
+    """Return the entity tags that the client has (RFC 9110, 13.1.2)."""
+    return [tag for value in request.headers.getlist("if-none-match") for tag in _TAG.findall(value)]
+
+
+def _takes_changes(request: Request) -> bool:
+    """Return whether the client accepts changes in place of everything (RFC 3229, 10.5.3)."""
+    names = (name for value in request.headers.getlist("a-im") for name in value.split(","))
+    return any(name.partition(";")[0].strip().lower() == "soif" for name in names)
+
+
+def _since(text: str) -> Mark | int | None:
+    """Return what `since` asks for; None: nothing. Raises HTTPException."""
+    try:
+        return parse_since(text) if text else None
+    except ValueError:
+        raise HTTPException(400, f"since: neither a mark nor a time: {text!r:.60}") from None

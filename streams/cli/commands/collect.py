@@ -1,0 +1,62 @@
+"""`harvest collect`: the summaries of other Gatherers."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from streams.cli.commands.gather import Allow, Gatherer, Pause, Quiet
+from streams.cli.common import USAGE, Config, Data, Failure, printable, settings
+
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_EVERY = re.compile(r"([1-9][0-9]{0,8})([smhdw]?)")
+
+
+def collect(
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Gateways of other Gatherers (harvest serve).")],
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="How often harvest run asks again: 30m, 1h, 7d.")] = "1h",
+    data: Data = None,
+    pause: Pause = None,
+    allow: Allow = None,
+    gatherer: Gatherer = None,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Collect the summaries of other Gatherers: they are searched like our own, and go when they go there.
+
+    Nothing that they describe is fetched. Each URL becomes a root: `harvest gather` and `harvest run` ask again for what has
+    changed, `harvest roots remove` ends it. On Kafka the roots are added, and the workers collect.
+    """
+    from processors.essence.collected import ROOT
+
+    roots = [collected_url(url, ROOT) for url in urls]
+    flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
+    found = settings(config, data=data, **flags)
+    if found.kafka.brokers:
+        from streams.cli.commands.roots import add_roots
+
+        add_roots(found, roots, depth=1)
+        return
+    from streams.cli.gathering import Gathering
+
+    code = Gathering(found, quiet=quiet, json=False).gather(roots, 1, None)
+    if code:
+        raise typer.Exit(code)
+
+
+def collected_url(text: str, ending: str) -> str:
+    """Return the URL of the listing of a gateway's parts. Raises Failure."""
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme.lower() not in ("http", "https") or not rest.strip("/") or "?" in rest or "#" in rest:
+        raise Failure(f"{printable(text)}: not the URL of a gateway (http://HOST:8380/)", USAGE)
+    return text if text.endswith(ending) else text.rstrip("/").removesuffix(ending.rstrip("/")) + ending
+
+
+def seconds(text: str) -> int:
+    """Return the seconds of a duration such as 30m. Raises Failure."""
+    found = _EVERY.fullmatch(text)
+    if found is None:
+        raise Failure(f"--every: a number with s, m, h, d or w is expected, not {printable(text)!r:.40}", USAGE)
+    return int(found[1]) * SECONDS[found[2]]

@@ -1,0 +1,95 @@
+"""The feed of a data folder or of a worker: where it is, how it is opened, and how it is filled from `summaries`.
+
+Laws:
+- A feed that is damaged, or ahead of its topic (one of them is an older copy), is emptied and filled again.
+- Offsets pass a record that the feed refuses only after `letters` has returned for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from schemas.codec import DecodeError
+from schemas.ports import Follower, Log, Logged, Refused
+from schemas.records import Rejected
+from sinks.feed.errors import FeedDamaged, FeedMissing
+from sinks.feed.feed import Feed
+from sinks.feed.reader import FeedReader
+from streams.clock import now_ms
+from streams.operations.index_changes import change, newest_changes
+from streams.topology.flow import FEED, SUMMARIES
+from streams.topology.routing import refused_letter
+
+BATCH = 2_000
+"""Records of one transaction at the most."""
+NOTE = logging.getLogger("harvest").warning
+
+Letters = Callable[[Sequence[Rejected]], object]
+
+
+def feed_file(folder: Path) -> Path:
+    """Return the path of the feed in a data folder."""
+    return folder / "feed" / "feed.sqlite"
+
+
+def open_feed(folder: Path, gatherer: str, ends: Sequence[int] | None = None) -> Feed:
+    """Open the feed of a data folder for writing; `ends`: the ends of the topic, if they are known. Raises OSError."""
+    path = feed_file(folder)
+    try:
+        feed = Feed(path, gatherer, clock=now_ms)
+    except FeedDamaged as error:
+        NOTE("%s: it is made anew from %s", error, SUMMARIES.name)
+        for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            name.unlink(missing_ok=True)
+        return Feed(path, gatherer, clock=now_ms)
+    if ends is not None and any(p >= len(ends) or offset > ends[p] for p, offset in feed.offsets().items()):
+        feed.empty()
+    return feed
+
+
+def feed_offsets(folder: Path) -> Mapping[int, int]:
+    """Return the next offsets of the feed of a data folder; empty if there is none. Raises OSError."""
+    try:
+        reader = FeedReader(feed_file(folder))
+    except FeedMissing:
+        return {}
+    try:
+        return reader.offsets()
+    finally:
+        reader.close()
+
+
+def fill_feed(log: Log, feed: Follower, letters: Letters, limit: int = 0, stop: Callable[[], bool] = lambda: False) -> int:
+    """Apply what the topic has and the feed has not; return the number of records that were read.
+
+    `limit`: records after which to return; 0: none. Raises OSError.
+    """
+    count, at = 0, dict(feed.offsets())
+    for partition, end in enumerate(log.ends(SUMMARIES.name)):
+        while (start := at.get(partition, 0)) < end and not stop() and not (limit and count >= limit):
+            records = log.read(SUMMARIES.name, partition, start, BATCH, until=end)
+            # A short batch means that the other records were compacted away.
+            at[partition] = records[-1].offset + 1 if len(records) == BATCH else end
+            changes, poison = newest_changes(records, now_ms(), FEED)
+            if poison:
+                letters(poison)
+            if refused := feed.apply(changes, {partition: at[partition]}):
+                letters(_refused_letters(records, refused))
+                feed.apply([], {partition: at[partition]})
+            count += len(records)
+    return count
+
+
+def _refused_letters(records: Sequence[Logged], refused: Sequence[Refused]) -> list[Rejected]:
+    """Return the dead letters of refused changes, each with the last record that has it."""
+    found: list[Rejected] = []
+    for one in refused:
+        for logged in reversed(records):
+            with suppress(DecodeError):
+                if logged.value is not None and change(logged.value) == one.change:
+                    found.append(refused_letter(FEED, one.reason, logged))
+                    break
+    return found

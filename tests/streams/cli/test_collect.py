@@ -1,0 +1,88 @@
+"""`harvest collect`: two Gatherers on this machine, one of which serves its database and one that collects it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.cli.commands.collect import collected_url, seconds
+from streams.cli.common import Failure
+
+Found = dict[str, tuple[str, str, str]]
+
+
+def summaries(harvest: Any, data: str) -> Found:
+    """Return type, digest and size of the summaries that a Gatherer has, by the URL of what they describe."""
+    live: dict[str, dict[str, Any]] = {}
+    for line in harvest.lines("cat", "summaries", "--data", data):
+        value = line["value"]
+        live.pop(line["key"], None)
+        if value is not None and not value.get("removed"):
+            live[line["key"]] = value
+    return {one.get("location") or one["url"]: (one["type"], one["md5"], str(one["size"])) for one in live.values()}
+
+
+@contextmanager
+def gateway(harvest: Any, data: str) -> Iterator[str]:
+    """Serve a data folder, and return the URL of the gateway."""
+    process = harvest.start("serve", "--data", data, "--port", "0")
+    try:
+        line = next(text for raw in process.stderr if (text := raw.decode()).startswith("harvest: search at"))
+        yield line.split()[3].rstrip(";")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_collector_equals_the_source(harvest: Any, tree: Path) -> None:
+    """After additions, changes, removals, and a source that made its stream anew, the collector has what the source has."""
+    harvest("gather", tree, "--data", "source", "--gatherer", "source", "--quiet")
+    with gateway(harvest, "source") as url:
+        asked = ("collect", url, "--data", "collector", "--gatherer", "us", "--allow", "127.0.0.0/8", "--pause", "0", "--quiet")
+        harvest(*asked)
+        assert summaries(harvest, "collector") == summaries(harvest, "source")
+        (hit,) = harvest.lines("search", "title:Moby", "--data", "collector")
+        assert hit["url"] == (tree / "page.html").as_uri()
+        # Nothing of it is known here, or opened: only its summary was collected.
+        assert "foreign-gatherer{6}:\tsource" in harvest("show", hit["oid"], "--data", "collector").output
+        (tree / "notes" / "copy.txt").unlink()
+        (tree / "page.html").write_text("<html><title>Ahab</title><body>The captain.</body></html>")
+        (tree / "new.txt").write_text("A new one.\n")
+        harvest("gather", "--data", "source", "--quiet")
+        harvest(*asked)
+        assert summaries(harvest, "collector") == summaries(harvest, "source")
+        assert not harvest.lines("search", "title:Moby", "--data", "collector")
+        (tree / "new.txt").unlink()
+        harvest("gather", "--data", "source", "--quiet")
+        # As if the collector came back after the removal retention: its marks are unknown.
+        shutil.rmtree(Path("source", "feed"))
+        harvest(*asked)
+        assert summaries(harvest, "collector") == summaries(harvest, "source")
+        assert not harvest.lines("rejected", "list", "--data", "collector")
+
+
+@pytest.mark.parametrize("text", ["http://host:8380", "http://host:8380/", "http://host:8380/gatherer/soif/"])
+def test_url_of_a_gateway(text: str) -> None:
+    """A gateway is named by its own URL, or by that of the listing."""
+    assert collected_url(text, "/gatherer/soif/") == "http://host:8380/gatherer/soif/"
+
+
+@pytest.mark.parametrize("text", ["host", "ftp://host/", "http://", "http://host/?q=1", "file:///srv/"])
+def test_what_is_no_gateway(text: str) -> None:
+    """Anything but the URL of a web server is a usage error."""
+    with pytest.raises(Failure, match="gateway"):
+        collected_url(text, "/gatherer/soif/")
+
+
+def test_interval() -> None:
+    """An interval is a number with a unit."""
+    assert [seconds(text) for text in ("30m", "1h", "7d", "2w", "90", "5s")] == [1_800, 3_600, 604_800, 1_209_600, 90, 5]
+    for text in ("", "h", "0h", "-1h", "1.5h", "1y"):
+        with pytest.raises(Failure, match="--every"):
+            seconds(text)

@@ -1,0 +1,60 @@
+"""The feed sink on Kafka: the same consumer as that of an index, which fills the feed from `summaries`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+from confluent_kafka import KafkaException
+from msgspec.structs import replace
+
+from schemas.codec import decode, encode
+from schemas.records import Rejected, Removed, Summary
+from sinks.feed.reader import FeedReader
+from streams.kafka.client.cluster import Cluster
+from streams.kafka.sink.index_sink import IndexSink, sink_options
+from streams.operations.feed import feed_file, open_feed
+from streams.topology.flow import FEED, TopologySettings, topology
+from tests.sinks.feed.conftest import Stream, gone, made
+from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.threads import beside
+
+STAGE: Any = topology(TopologySettings(feed=True)).stage(FEED)
+PARTITIONS = 2
+
+
+def test_feed_follows_summaries(broker: Broker, tmp_path: Path) -> None:
+    """A worker fills the feed, continues where the feed is after a restart, and rejects what SOIF cannot express."""
+    cluster = Cluster(broker.address, f"{broker.topics.prefix}-")
+    topic, rejected = broker.topics.make("summaries", PARTITIONS), broker.topics.make("rejected", 1)
+
+    def send(records: Sequence[Summary | Removed]) -> None:
+        broker.append(topic, [(one.oid.encode(), encode(one)) for one in records])
+
+    def follow() -> None:
+        """Run a worker until its group has committed all records."""
+        with closing(open_feed(tmp_path, "g")) as feed:
+            sink = IndexSink(cluster, "main", feed, stage=STAGE, session=120.0, **sink_options(remote=False))
+            with beside(lambda stop: sink.run(stop.is_set)):
+                while lag():
+                    time.sleep(0.05)
+
+    def lag() -> int:
+        try:
+            return broker.lag(cluster.group(FEED), topic, PARTITIONS)
+        except KafkaException:
+            return 1  # the group has no coordinator yet
+
+    send([made(str(number)) for number in range(50)])
+    follow()
+    send([gone("7", 2), made("8", 2, title="eight"), replace(made("bad"), url="http://a\nb"), made("50")])
+    follow()
+    with closing(FeedReader(feed_file(tmp_path))) as reader:
+        expected = {str(number) for number in range(51)} - {"7", "8"} | {"eight"}
+        assert Stream(reader.complete()).titles == sorted(expected)
+        assert sum(reader.offsets().values()) == 54
+    (letter,) = [cast("Rejected", decode(value or b"")) for _, value in broker.read(rejected, 1)]
+    assert (letter.stage, letter.reason) == (FEED, "refused by the feed")
