@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from processors.frontier import robots
-from processors.frontier.options import PlanTable
-from processors.frontier.plan_rules import PlanRules
+from processors.frontier.plans.options import PlanTable
+from processors.frontier.plans.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState

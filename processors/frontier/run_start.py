@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 
 from processors.frontier import root_index
 from processors.frontier.discovery import DiscoveryHandlers
-from processors.frontier.options import RootOptions
+from processors.frontier.plans.options import RootOptions
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest

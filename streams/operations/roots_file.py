@@ -26,8 +26,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from processors.frontier.options import RootOptions
-from processors.frontier.rewrite import NAMES, RULES, newest
+from processors.frontier.plans.options import RootOptions
+from processors.frontier.plans.rewrite import NAMES, RULES, newest
 from processors.identity import file_url
 from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical

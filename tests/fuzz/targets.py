@@ -114,8 +114,9 @@ def _summarizing() -> Iterator[Target]:
         expected = sample.with_suffix(".json")
         if sample == expected:
             continue
-        name, body = json.loads(expected.read_text("utf-8"))["name"].encode(), sample.read_bytes()
-        kind = recognize(name, body[:HEAD])
+        known, body = json.loads(expected.read_text("utf-8")), sample.read_bytes()
+        name = known["name"].encode()
+        kind = recognize(name, body[:HEAD], known.get("stated", ""))
         module = summarizer_for(kind.type).run.__module__
         run = partial(laws.summarized, kind.type, kind.content_type, name)
         target = f"summarize-{module.rpartition('.')[2]}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from processors.frontier.options import RootOptions
+from processors.frontier.plans.options import RootOptions
 from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.plan import NOT_LOCAL

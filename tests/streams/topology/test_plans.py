@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from processors.frontier.options import RootOptions
+from processors.frontier.plans.options import RootOptions
 from processors.identity import frontier_key
 from schemas.plan import NOT_LOCAL
 from schemas.records import FetchRequest, LocalMap, Plan, Record, Root

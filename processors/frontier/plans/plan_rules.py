@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import msgspec
 
-from processors.frontier.options import NO_OPTIONS, LocalFile, PlanTable
+from processors.frontier.plans.options import NO_OPTIONS, LocalFile, PlanTable
 from processors.frontier.rows import Table
 from processors.frontier.state import UrlState
 from processors.identity import url_digest

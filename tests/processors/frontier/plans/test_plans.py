@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processors.frontier.options import PlanTable
+from processors.frontier.plans.options import PlanTable
 from schemas.records import CrawlEvent, Plan, Root, Validators
 from tests.processors.frontier.conftest import SITE, Partition, requests
 

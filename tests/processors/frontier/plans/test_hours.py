@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.frontier.hours import DAY_MINUTES, MINUTE, parse_hours
+from processors.frontier.plans.hours import DAY_MINUTES, MINUTE, parse_hours
 from processors.frontier.rows import Table
 from processors.frontier.stage import deadline, outstanding, restore
 from schemas.records import Plan

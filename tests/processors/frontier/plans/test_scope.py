@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processors.frontier.scope import OTHER_SERVER, Scope
+from processors.frontier.plans.scope import OTHER_SERVER, Scope
 from processors.identity import frontier_key, url_digest
 from schemas.records import Link, Plan, Root, Span, Validators
 from tests.processors.frontier.conftest import SITE, Partition, refusals, requests

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 from urllib.parse import unquote_to_bytes
 
-from processors.frontier.hours import Hours, parse_hours
-from processors.frontier.rewrite import Rewriting
-from processors.frontier.scope import Scope
+from processors.frontier.plans.hours import Hours, parse_hours
+from processors.frontier.plans.rewrite import Rewriting
+from processors.frontier.plans.scope import Scope
 from processors.identity import file_path, file_url
 from schemas.codec import decode, encode
 from schemas.ports import Rows

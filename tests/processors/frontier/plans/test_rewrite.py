@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.frontier.rewrite import NAMES, RULES, Rewriting, newest
+from processors.frontier.plans.rewrite import NAMES, RULES, Rewriting, newest
 from processors.frontier.rows import Table
 from processors.frontier.stage import restore
 from processors.urls import canonical
