@@ -14,8 +14,6 @@ from processors.essence.formats.xml import local
 
 MAX_BYTES = 64 << 20
 """Bytes of a listing that are read, decompressed (sitemaps.org: 50 MB)."""
-MAX_CHILDREN = 250_000
-"""Children of a listing: five times what the protocol of sitemaps allows, and little enough for the memory of a parser process."""
 MAX_ELEMENTS = 3_000_000
 """Elements of a listing: twelve for each child, and a few seconds."""
 MAX_INSIDE = 50_000

@@ -16,8 +16,8 @@ from lxml import etree
 
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xml import attribute, local
-from processors.essence.listings._elements import MAX_CHILDREN, PIECE, ListingError, elements, opened, root_pattern, text_of
-from processors.essence.listings.listing_format import ListedChild, ParsedListing
+from processors.essence.listings._elements import PIECE, ListingError, elements, opened, root_pattern, text_of
+from processors.essence.listings.listing_format import MAX_CHILDREN, ListedChild, ParsedListing
 from processors.urls import canonical
 
 MAX_MARK, MAX_TITLE = 100, 200

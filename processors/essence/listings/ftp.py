@@ -21,12 +21,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, Literal, NamedTuple
 
-from processors.essence.listings.listing_format import ListedChild, ParsedListing
+from processors.essence.listings.listing_format import MAX_CHILDREN, ListedChild, ParsedListing
 from processors.ftp_urls import ftp_name
 from processors.urls import MAX_PATH
 
 MEDIA = "text/x-harvest-ftp-listing"
-MAX_CHILDREN = 1_000_000
 MAX_LINE = 16_384
 """Maximum bytes of one line of a body."""
 UNREADABLE = b"type=unreadable; "

@@ -17,13 +17,12 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from processors.essence.listings.listing_format import ChildKind, ListedChild, ParsedListing
+from processors.essence.listings.listing_format import MAX_CHILDREN, ChildKind, ListedChild, ParsedListing
 from processors.gopher_urls import MENU, GopherItem, gopher_url
 from processors.schemes import scheme_of
 from processors.urls import canonical
 
 MEDIA = "text/x-harvest-gopher-menu"
-MAX_CHILDREN = 1_000_000
 MAX_LINE = 16_384
 """Maximum bytes of a line."""
 MAX_TEXT = 200

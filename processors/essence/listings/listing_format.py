@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+MAX_CHILDREN = 250_000
+"""Children of a listing: five times what the protocol of sitemaps allows, and little enough for the memory of a parser process."""
 Coverage = Literal["complete", "open", "rolling"]
 """complete: a child that is no longer listed is gone; open: it is requested again; rolling: it is left alone."""
 ChildKind = Literal["page", "listing"]

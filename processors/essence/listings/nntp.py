@@ -17,11 +17,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from processors.essence.formats.mail.encoded_words import words
-from processors.essence.listings.listing_format import ListedChild, ParsedListing
+from processors.essence.listings.listing_format import MAX_CHILDREN, ListedChild, ParsedListing
 from processors.news_urls import news_name, news_url
 
 MEDIA = "text/x-harvest-nntp-overview"
-MAX_CHILDREN = 1_000_000
 MAX_LINE = 65_536
 """Maximum bytes of a line."""
 MAX_TEXT = 200

@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from processors.essence.formats.xml import local
 from processors.essence.listings._elements import (
-    MAX_CHILDREN,
     PIECE,
     ListingError,
     Pieces,
@@ -21,7 +20,7 @@ from processors.essence.listings._elements import (
     root_pattern,
     text_of,
 )
-from processors.essence.listings.listing_format import ChildKind, ListedChild, ParsedListing
+from processors.essence.listings.listing_format import MAX_CHILDREN, ChildKind, ListedChild, ParsedListing
 from processors.urls import MAX_GIVEN, canonical
 
 MAX_MARK = 100

@@ -15,7 +15,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from processors.essence.listings.nntp import MAX_CHILDREN, MEDIA
+from processors.essence.listings.listing_format import MAX_CHILDREN
+from processors.essence.listings.nntp import MEDIA
 from processors.news_urls import PORT, NewsName, news_name
 from schemas.records import FetchRequest, Record, Validators
 from streams.fetch.adapters import Tools

@@ -70,10 +70,10 @@ def test_links_to_forbidden_targets_are_not_followed(harvest: Any, site: Site, l
 
 def test_excessive_crawl_delay_is_cut(harvest: Any, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An excessive Crawl-delay is cut, and a note states the reason for the wait."""
-    monkeypatch.setattr(outcomes, "LONGEST_DELAY", 3.0)
+    monkeypatch.setattr(outcomes, "LONGEST_DELAY", 11.0)
     site.files |= {"/": b"<title>Alone</title>", "/robots.txt": b"User-agent: *\nCrawl-delay: 9999999999\n"}
     told = harvest("gather", site.url, *ALLOW).stderr
-    assert f"{site.url.rstrip('/')}: its robots.txt asks for a pause; 3 s are kept between requests\n" in told
+    assert f"{site.url.rstrip('/')}: its robots.txt asks for a pause; 11 s are kept between requests\n" in told
 
 
 def test_failing_server_loses_no_objects(harvest: Any, site: Site) -> None:

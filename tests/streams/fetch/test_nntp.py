@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from processors.essence.listings.nntp import MAX_CHILDREN, MEDIA
+from processors.essence.listings.listing_format import MAX_CHILDREN
+from processors.essence.listings.nntp import MEDIA
 from schemas.records import CrawlEvent, FetchedObject, Root
 from streams.fetch.adapters.nntp import newest
 from streams.fetch.answers import FetchError
