@@ -136,7 +136,8 @@ class Control:
         """Send a command and return the reply. Raises FetchError, and StaleError on a connection that was kept."""
         if any(byte in argument for byte in b"\r\n\0"):
             raise FetchError("a name with a line end", retryable=False)
-        self._writer.write(verb.encode() + (b" " + argument if argument else b"") + b"\r\n")
+        if not self._writer.transport.is_closing():  # uvloop raises RuntimeError; the reply shows that it is closed
+            self._writer.write(verb.encode() + (b" " + argument if argument else b"") + b"\r\n")
         return await self.reply()
 
     async def demand(self, verb: str, argument: bytes = b"") -> Reply:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 
 from processors.essence.listings.ftp import MEDIA
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Validators
 from streams.fetch import Fetcher, FetchSettings
-from streams.fetch.adapters import ftp
+from streams.fetch.adapters import ftp, ftp_control
+from streams.fetch.adapters.connection import Connection
+from streams.fetch.answers import FetchError
 from tests.streams.fetch.ftp_peer import FOREVER, LOOPBACK, FtpPeer
 
 SHORT: dict[str, Any] = {"answer_timeout": 0.4, "connect_timeout": 0.4, "total_timeout": 5.0}
@@ -337,6 +342,39 @@ def test_misbehaving_data_connection_is_one_failure(
             assert (await here.get("b"))[-1].kind == "fetched"
 
     run(scenario())
+
+
+def test_broken_connection_is_a_failure_under_uvloop() -> None:
+    """A connection that the peer resets between two commands is a retryable failure, as under the loop of the standard library."""
+
+    async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def scenario() -> None:
+        settings = FetchSettings(allow=("127.0.0.0/8",))
+        server = await asyncio.start_server(_reset, LOOPBACK, 0)
+        async with FtpPeer().running() as peer:
+            control = await ftp_control.Control.open(settings, LOOPBACK, peer.port)
+            control._writer.transport.abort()
+            await asyncio.sleep(0.1)
+            with pytest.raises(FetchError, match="the server closed the connection") as closed:
+                await control.command("NOOP")
+        assert closed.value.retryable
+        with pytest.raises(FetchError, match="connection broken") as broken:
+            await exchange(Connection(settings, LOOPBACK, server.sockets[0].getsockname()[1]))
+        assert broken.value.retryable
+        server.close()
+
+    async def exchange(opened: Connection) -> None:
+        async with opened as connection:
+            await connection.send(b"a\r\n")
+            await asyncio.sleep(0.1)
+            connection.post(b"b\r\n")
+            await connection.send(b"c\r\n")
+
+    uvloop.run(scenario())
 
 
 def test_address_of_passive_mode_is_ignored(world: Any, run: Any) -> None:
