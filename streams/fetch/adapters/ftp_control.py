@@ -31,6 +31,8 @@ LOWEST_PORT = 1_024
 """Data connections to lower ports are refused: other services listen there."""
 UNKNOWN = (500, 501, 502, 503, 504, 522)
 """Codes of a command that a server does not know or support."""
+UNOPENED = b"failed to open directory"
+"""What vsftpd says in its reply of success to LIST of a directory that it may not read; it sends no entry then."""
 LATEST = 1 << 63
 
 _REPLY = re.compile(rb"([1-6]\d\d)([ -]|$)(.*)", re.DOTALL)
@@ -283,6 +285,8 @@ class Control:
             reply = await self.reply()
         if reply.code // 100 != 2:
             raise FetchError(f"{verb} was cut off: {reply}", retryable=True)
+        if UNOPENED in reply.text:
+            raise RefusedError(verb, reply)
 
     async def _passive(self) -> int:
         """Return the port of the next data connection. Its address is ignored: it is that of the control connection."""

@@ -102,6 +102,21 @@ def test_directory_gives_a_listing(world: Any, run: Any, split: Any) -> None:
     run(scenario())
 
 
+def test_directory_that_the_server_cannot_read_is_a_failure(world: Any, run: Any) -> None:
+    """A directory that vsftpd may not read, which it answers with no entry and a code of success, removes nothing."""
+
+    async def scenario() -> None:
+        end = b"226 Transfer done (but failed to open directory).\r\n"
+        async with world(FtpPeer({"FEAT": b"500 what?\r\n"}, b"", end=end)) as here:
+            (event,) = await here.get("pub/")
+            assert (event.kind, event.retryable) == ("failed", False)
+            assert "failed to open directory" in event.reason
+            await here.get("pub/")
+            assert here.peer.connections == 1
+
+    run(scenario())
+
+
 def test_file_that_is_a_directory_has_moved(world: Any, run: Any) -> None:
     """The URL of a directory without a slash redirects to the one with it."""
 
