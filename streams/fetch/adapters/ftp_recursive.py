@@ -134,11 +134,14 @@ class RecursiveListings:
         return tree.listing(url)
 
     def _above(self, url: str, now: int) -> Tree | None:
-        """Return the topmost ls-lR in the directories above a directory that is not too old."""
-        above, found = url, None
+        """Return the topmost ls-lR in the directories above a directory that is not too old.
+
+        The root directory is not below that of the login, though its URLs are.
+        """
+        above, found, at_top = url, None, ftp_path(url)[0]
         while not (above := above.rstrip("/").rpartition("/")[0] + "/").endswith("://"):
             tree = self._trees.get(above)
-            found = tree if tree is not None and now < tree.until else found
+            found = tree if tree is not None and now < tree.until and ftp_path(above)[0] == at_top else found
         return found
 
     def close(self) -> None:

@@ -406,6 +406,23 @@ def test_address_of_passive_mode_is_ignored(world: Any, run: Any) -> None:
     run(scenario())
 
 
+def test_recursive_listing_of_the_login_says_nothing_of_the_root_directory(world: Any, run: Any, split: Any) -> None:
+    """An ls-lR in the directory of the login does not replace listings below the root directory, where names may be the same."""
+    text = b".:\ntotal 0\n\n./pub:\ntotal 0\n-rw-r--r-- 1 a a 5 Jan  1 2020 x\n"
+
+    async def scenario() -> None:
+        async with world(FtpPeer({"PWD": b'257 "/home"\r\n', "SIZE": b"502 no\r\n"})) as here:
+            here.peer.data = b"type=file;size=%d;modify=20241101000000; ls-lR\r\n" % len(text)
+            await here.get()
+            here.peer.data = text
+            assert b"; x\n" in split(await here.get("pub/"))[0].body
+            here.peer.data = b"type=file;size=1; y\r\n"
+            assert split(await here.get("%2F/pub/"))[0].body == b"type=file;size=1; y\n"
+            assert here.peer.commands[-3:] == ["CWD /pub", "EPSV", "MLSD"]
+
+    run(scenario())
+
+
 def test_too_large_file_is_not_requested(world: Any, run: Any) -> None:
     """A file whose size exceeds the limit is a failure before it is transferred."""
 
