@@ -30,7 +30,7 @@ from schemas.records import FetchedObject, FetchRequest, Record
 from streams.faults import fault
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.local import MISSING, OWN, EntryPath, failure_of, read_regular
-from streams.fetch.answers import Answers, FetchError
+from streams.fetch.answers import Answers, FetchError, StoreError
 
 INDEXES = (b"index.html", b"index.htm", b"index.xhtml", b"default.html", b"default.htm")
 """Default documents of a folder, in the order in which they are looked for."""
@@ -52,7 +52,7 @@ class Mapped:
         return Answers(request, self._tools.clock()).resolved("", b"")
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """Return the records that answer a request."""
+        """Return the records that answer a request. Raises StoreError."""
         return await asyncio.to_thread(self._read, request)
 
     def read_all(self, requests: Sequence[FetchRequest]) -> Iterator[list[Record]]:
@@ -68,6 +68,8 @@ class Mapped:
                 return self._answer(answers, opened)
         except FetchError as failure:
             return answers.failed(failure)
+        except StoreError:
+            raise
         except OSError as error:
             return answers.gone(NOT_LOCAL) if error.errno in (*MISSING, errno.ELOOP) else answers.failed(failure_of(error))
         except ValueError as error:  # an embedded NUL, or not a path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -15,7 +16,11 @@ from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.plan import NOT_LOCAL
 from schemas.records import CrawlEvent, FetchedObject, LocalMap, Plan, Validators
-from streams.fetch import Fetcher, FetchSettings
+from streams.fetch import Fetcher, FetchSettings, StoreError
+from streams.fetch.adapters import Tools
+from streams.fetch.adapters.mapped import Mapped
+from streams.fetch.pace import Pace
+from streams.fetch.settings import INLINE
 
 NOW = 1_700_000_000_000
 SITE = "http://www.example.org/docs/"
@@ -116,6 +121,22 @@ def test_missing_file_is_gone_for_its_reason(read: Any, top: Path, path: str) ->
     """A file that is not there is gone for the reason that the frontier decides on."""
     os.mkfifo(top / "pipe")
     assert (read(path)[1].kind, read(path)[1].reason) == ("gone", NOT_LOCAL)
+
+
+def test_full_disk_ends_the_run(top: Path, blobs: Any, make_request: Any) -> None:
+    """A body that the blob store cannot store is not the failure of its file: the run has to stop."""
+    blobs.full = OSError(errno.ENOSPC, "No space left on device")
+    (top / "large").write_bytes(b"x" * (INLINE + 1))
+    request = make_request(f"{SITE}large", local=file_url(bytes(top / "large")), within=file_url(bytes(top), folder=True))
+
+    async def fetch() -> Any:
+        async with Fetcher(FetchSettings(), blobs, lambda: NOW) as fetcher:
+            await fetcher.fetch(request)
+            return fetcher.store_error
+
+    assert asyncio.run(fetch()).errno == errno.ENOSPC
+    with pytest.raises(StoreError):
+        list(Mapped(Tools(FetchSettings(), blobs, lambda: NOW, Pace(0.0), asyncio.Semaphore())).read_all([request]))
 
 
 def test_data_folder_is_not_read(read: Any, top: Path) -> None:
