@@ -9,12 +9,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from processors.frontier.plans.options import RootOptions
 from processors.identity import file_url
 from schemas.codec import decode, encode
-from schemas.plan import NOT_LOCAL
+from schemas.plan import NO_FOLDER, NOT_LOCAL
 from schemas.records import CrawlEvent, FetchedObject, LocalMap, Plan, Validators
 from streams.fetch import Fetcher, FetchSettings, StoreError
 from streams.fetch.adapters import Tools
@@ -121,6 +122,19 @@ def test_missing_file_is_gone_for_its_reason(read: Any, top: Path, path: str) ->
     """A file that is not there is gone for the reason that the frontier decides on."""
     os.mkfifo(top / "pipe")
     assert (read(path)[1].kind, read(path)[1].reason) == ("gone", NOT_LOCAL)
+
+
+def test_missing_or_empty_folder_is_a_failure(read: Any, top: Path, make_request: Any) -> None:
+    """Where no disk is mounted nothing is gone, unless removals are accepted."""
+    top.rename(top.with_name("elsewhere"))
+    for exists in (False, True):
+        if exists:
+            top.mkdir()
+        for path in ("a/b%20c.txt", "index.html", ""):
+            event = read(path)[1]
+            assert (event.kind, event.reason, event.retryable) == ("failed", NO_FOLDER, False)
+        accepted = msgspec.structs.replace(make_request(SITE).root, accept=NOW)
+        assert (read("index.html", root=accepted)[1].kind, read("index.html", root=accepted)[1].reason) == ("gone", NOT_LOCAL)
 
 
 def test_full_disk_ends_the_run(top: Path, blobs: Any, make_request: Any) -> None:
