@@ -412,13 +412,34 @@ def test_recursive_listing_of_the_login_says_nothing_of_the_root_directory(world
 
     async def scenario() -> None:
         async with world(FtpPeer({"PWD": b'257 "/home"\r\n', "SIZE": b"502 no\r\n"})) as here:
-            here.peer.data = b"type=file;size=%d;modify=20241101000000; ls-lR\r\n" % len(text)
+            here.peer.data = b"type=file;size=%d;modify=20231101000000; ls-lR\r\n" % len(text)
             await here.get()
             here.peer.data = text
             assert b"; x\n" in split(await here.get("pub/"))[0].body
             here.peer.data = b"type=file;size=1; y\r\n"
             assert split(await here.get("%2F/pub/"))[0].body == b"type=file;size=1; y\n"
             assert here.peer.commands[-3:] == ["CWD /pub", "EPSV", "MLSD"]
+
+    run(scenario())
+
+
+def test_recursive_listing_older_than_the_last_listing_does_not_count(world: Any, run: Any, split: Any) -> None:
+    """A directory that was listed by the server is not listed from an older ls-lR, which lacks what was added since."""
+    text = b".:\ntotal 0\n\n./pub:\ntotal 0\n"
+
+    async def scenario() -> None:
+        async with world(FtpPeer({"SIZE": b"502 no\r\n"}, b"type=file; x\r\n")) as here:
+            _, event = split(await here.get("pub/"))
+            here.peer.data = b"type=file;size=%d;modify=20231101000000; ls-lR\r\n" % len(text)
+            await here.get()
+            here.peer.data = b"type=file; x\r\n"
+            (again,) = await here.get("pub/", validators=event.validators)
+            assert again.kind == "unchanged"
+            here.peer.data = text
+            got, event = split(await here.get("pub/"))
+            assert got.body == b""
+            assert [record.kind for record in await here.get("pub/", validators=event.validators)] == ["unchanged"]
+            assert here.peer.commands.count("RETR /ls-lR") == 1
 
     run(scenario())
 
