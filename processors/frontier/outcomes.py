@@ -19,7 +19,7 @@ from processors.frontier.state import UrlState
 from processors.frontier.visits import visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
-from schemas.plan import NOT_LOCAL
+from schemas.plan import NO_FOLDER, NOT_LOCAL
 from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
@@ -151,7 +151,9 @@ class OutcomeHandlers(SitemapHandlers):
             self._lost(event)
             return
         digest, known = self._answered(event)
-        if known is not None:
+        if known is not None and event.reason == NO_FOLDER and self.asks_server(known):
+            self.table.enqueue(event.host, digest, known.but(state="queued"))
+        elif known is not None:
             known = known.but(tries=known.tries + 1)
             if event.reason.startswith(DOUBT):
                 known = known.but(held=True, missing=known.missing or self.now)
