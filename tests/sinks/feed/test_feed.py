@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from schemas.records import Removed, Summary
 from sinks.feed import members
-from sinks.feed.errors import FeedDamaged, FeedMissing, FeedMoved
+from sinks.feed.errors import FeedDamaged, FeedMissing, FeedMoved, StreamInterrupted
 from sinks.feed.feed import Feed
 from sinks.feed.mark import Mark, parse_mark
 from sinks.feed.reader import FeedReader
@@ -276,6 +276,23 @@ def test_writer_during_a_stream(tmp_path_factory: pytest.TempPathFactory, seed: 
     assert held == Stream(other.complete(part)).live
     for each in (feed, reader, other):
         each.close()
+
+
+def test_complete_stream_has_what_changes_meanwhile(feed: Feed, reader: FeedReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary that is changed while a complete stream is sent is in it all the same: what is not in it is taken for removed."""
+    names = [str(number) for number in range(40)]
+    feed.apply([made(name) for name in names], {})
+    stream = reader.complete()
+    first = next(stream)
+    feed.apply([made(name, 2) for name in names], {})
+    assert set(Stream([first, *stream]).live) == {oid(name) for name in names}
+    monkeypatch.setattr("sinks.feed.reader.LATER", 10)
+    monkeypatch.setattr("sinks.feed.reader.PAGE", 5)
+    stream = reader.complete()
+    next(stream)
+    feed.apply([made(name, 3) for name in names], {})
+    with pytest.raises(StreamInterrupted, match="faster"):
+        list(stream)
 
 
 def test_interrupted_batch_leaves_nothing(feed: Feed, reader: FeedReader, monkeypatch: pytest.MonkeyPatch) -> None:
