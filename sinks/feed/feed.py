@@ -13,7 +13,8 @@ Laws:
   mark below it are not known.
 - A feed that no batch has reached for `retention` may have missed removals that its topic has dropped: it is emptied when it is
   opened for writing. So is one that was made for another Gatherer.
-- Several processes may write: each batch reads everything it depends on in its own transaction.
+- Several processes may write: each batch reads everything it depends on in its own transaction. One that ends below the stored
+  offsets changes nothing.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Feed:
         # Outside of the transaction: other writers need not wait for it.
         entries = [made for change in changes if (made := _entry(change, refused)) is not None]
         with translated(self.path), transaction(self._connection):
-            self._write(entries, {} if refused else offsets)
+            if not self._has(offsets):
+                self._write(entries, {} if refused else offsets)
         return refused
 
     def empty(self) -> None:
@@ -112,6 +114,12 @@ class Feed:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _has(self, offsets: Mapping[int, int]) -> bool:
+        """Return whether another writer has applied a batch already, and perhaps later ones with the same versions."""
+        state(self._connection, self._epoch)
+        known = dict(rows(self._connection, "SELECT partition, next FROM offsets"))
+        return bool(offsets) and all(known.get(partition, 0) >= end for partition, end in offsets.items())
 
     def _write(self, entries: Sequence[Entry], offsets: Mapping[int, int]) -> None:
         db, now = self._connection, self._clock()

@@ -203,6 +203,19 @@ def test_two_writers_agree(tmp_path: Path) -> None:
         each.close()
 
 
+def test_slower_writer_brings_back_nothing(tmp_path: Path) -> None:
+    """A batch that another writer has applied long ago does not replace a later content of the same version."""
+    fast, slow = (Feed(tmp_path / "feed", "g") for _ in range(2))
+    fast.apply([made("a", title="first")], {0: 1, 1: 1})
+    fast.apply([made("a", title="annotated")], {0: 2})
+    slow.apply([made("a", title="first")], {0: 1, 1: 1})
+    assert Stream(FeedReader(fast.path).complete()).titles == ["annotated"]
+    slow.apply([made("b")], {0: 1, 1: 2})
+    assert Stream(FeedReader(fast.path).complete()).titles == ["annotated", "b"]
+    fast.close()
+    slow.close()
+
+
 def test_what_soif_cannot_express_is_refused(feed: Feed, reader: FeedReader) -> None:
     """A URL with a line break, or an OID that is none, is refused with its reason, and the others are applied."""
     bad, odd = replace(made("a"), url="http://a\nb"), replace(made("b"), oid="XY")
