@@ -7,8 +7,8 @@ transactions, so that a slow reader of a stream never holds up the writer.
 Laws:
 - A stream of changes contains every change up to its mark that a reader with the earlier mark lacks, but for OIDs that have
   changed again since: those come with the changes since its mark. So it ends, however fast changes arrive.
-- A complete stream contains each summary that exists while it is sent, also one that changes meanwhile, since what it lacks is taken
-  for removed. It has the changes that arrive meanwhile, up to LATER.
+- A complete stream contains each summary that exists while it is sent, also one that changes meanwhile, since what it lacks is
+  taken for removed. It has the changes that arrive meanwhile, up to LATER.
 - A complete stream ends with the removal of each summary that it contains and that does not exist at its mark.
 - What cannot be guaranteed ends the stream with StreamInterrupted, before its END.
 """
@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+import apsw
 
 from sinks.feed.compression import GzipStream, Piece, content
 from sinks.feed.database import PARTS, State, one, open_database, rows, state, transaction
@@ -93,8 +96,9 @@ class FeedReader:
         self._db = open_database(path, writable=False)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file; if a thread reads it just now, that is done once nothing refers to it."""
+        with suppress(apsw.ThreadingViolationError):
+            self._db.close()
 
     def state(self) -> FeedState:
         """Return the state of the feed. Raises OSError."""

@@ -116,8 +116,8 @@ class GathererRoutes:
             raise
 
         def end() -> None:
-            reader.close()
             stream.end()
+            reader.close()
 
         everything = wanted.since is None and not wanted.prefix
         pieces = reader.complete(wanted.part) if everything else reader.changes(wanted.since, wanted.part, wanted.prefix)

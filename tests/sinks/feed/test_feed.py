@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -222,6 +223,24 @@ def test_what_soif_cannot_express_is_refused(feed: Feed, reader: FeedReader) -> 
     refused = feed.apply([bad, odd, made("c")], {0: 3})
     assert [one.change for one in refused] == [bad, odd]
     assert Stream(reader.complete()).titles == ["c"]
+
+
+def test_reader_is_closed_while_it_is_read(feed: Feed) -> None:
+    """Who ends a stream, because its client has gone, need not wait for the piece that a thread is reading."""
+    found, begun, go_on = FeedReader(feed.path), Event(), Event()
+
+    def wait(*_: object) -> int:
+        begun.set()
+        return int(go_on.wait(30))
+
+    found._db.create_scalar_function("pause", wait, 0)
+    thread = Thread(target=lambda: found._db.execute("SELECT pause()").fetchall())
+    thread.start()
+    assert begun.wait(30)
+    found.close()
+    go_on.set()
+    thread.join(30)
+    found.close()
 
 
 def test_missing_and_damaged_feeds(tmp_path: Path) -> None:
