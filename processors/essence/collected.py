@@ -5,7 +5,8 @@ path is the foreign OID. Streams of the Gatherers of 1995 have templates without
 DELETE.
 
 Laws:
-- Only what is below a root that is such a listing is taken for a stream, and only with the media type of one.
+- What is below a root that is such a listing is a stream or a listing, by its media type; anything else, such as the page of a
+  proxy in its place, gives nothing and removes nothing.
 - A stream is read twice: first to its end, so that one that is cut short, or has a wrong count, gives nothing and removes nothing.
 - A template that is SOIF, but no summary, is left out and rejected; then, too, nothing is removed.
 - Of several templates with the same OID the last counts; one in DELETE counts as none.
@@ -67,9 +68,9 @@ class Survey(NamedTuple):
 
 
 def is_collected(obj: FetchedObject) -> bool:
-    """Return whether an object is another Gatherer's listing of parts, or one of these."""
+    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these."""
     root = obj.root.url if obj.root is not None else ""
-    return root.endswith(ROOT) and obj.url.startswith(root) and _media(obj) in (STREAM, LISTING)
+    return root.endswith(ROOT) and obj.url.startswith(root)
 
 
 def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rejected]:
@@ -77,6 +78,8 @@ def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rej
     try:
         if "" in walk.skip:
             raise StreamError(walk.skip[""])
+        if _media(walk.obj) not in (STREAM, LISTING):
+            raise StreamError(f"its media type is {bounded(_media(walk.obj), MAX_NAME) or 'not stated'}")
         if _media(walk.obj) == LISTING:
             yield from listing.references(walk.obj, _parts(walk.obj, body))
             return

@@ -186,11 +186,18 @@ def test_listing_leads_to_the_parts() -> None:
     assert [type(one) for one in collected(b"", LISTING, LIST)] == [Rejected, Partial]
 
 
+@pytest.mark.parametrize("url", [LIST, PART])
+def test_other_page_in_place_of_a_stream_removes_nothing(url: str) -> None:
+    """What a proxy answers instead, with a status of success, is no summary, and what was collected stays."""
+    letter, end = collected(b"<html><title>Sign in</title></html>", media="text/html", url=url)
+    assert isinstance(letter, Rejected)
+    assert isinstance(end, Partial)
+    assert "text/html" in letter.reason
+
+
 def test_only_collected_roots_give_foreign_summaries() -> None:
     """The same bytes in any other root are a document as any other."""
     for root in (replace(ROOT, url="http://source.example/"), replace(ROOT, url="http://other.example/gatherer/soif/")):
         (made,) = summaries(collected(stream(foreign("a")), root=root))
         assert made.url == PART
         assert not made.location
-    (made,) = summaries(collected(stream(foreign("a")), media="text/plain"))
-    assert made.url == PART
