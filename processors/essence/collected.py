@@ -124,6 +124,8 @@ def _survey(body: BinaryIO) -> Survey:
             _count(last, one, number)
     head, end = around.get(GATHERER), around.get(END)
     if head is None:
+        if not count:
+            raise StreamError("it has no template")
         return Survey(last, "", complete=not changes)
     if end is None:
         raise StreamError("it has no end: cut short")

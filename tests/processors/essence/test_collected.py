@@ -87,6 +87,9 @@ def test_last_template_of_an_oid_counts() -> None:
         (stream(foreign("a"), count=2), "it has 1 templates, not 2"),
         (stream(foreign("a"), tail=b"@FILE { http://x/\n}\n"), "behind its end"),
         (b"<html>Sign in</html>", "byte 0"),
+        (b"", "no template"),
+        (b"@UPDATE {\n}\n", "no template"),
+        (dumps([Template("END")]), "no template"),
         (b"\x1f\x8b\x00binary", "byte 0"),
     ],
 )
