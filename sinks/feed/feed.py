@@ -80,8 +80,12 @@ class Feed:
             raise
 
     def offsets(self) -> Mapping[int, int]:
-        """Return the next offset to apply by partition; empty for a new feed. Raises OSError."""
-        with translated(self.path):
+        """Return the next offset to apply by partition; empty for a new feed. Raises OSError.
+
+        After FeedMoved, the changes from these offsets on can be applied.
+        """
+        with translated(self.path), transaction(self._connection, write=False):
+            self._epoch = state(self._connection).epoch
             return dict(rows(self._connection, "SELECT partition, next FROM offsets"))
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
