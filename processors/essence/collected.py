@@ -10,6 +10,7 @@ Laws:
 - A stream is read twice: first to its end, so that one that is cut short, or has a wrong count, gives nothing and removes nothing.
 - A template that is SOIF, but no summary, is left out and rejected; then, too, nothing is removed.
 - Of several templates with the same OID the last counts; one in DELETE counts as none.
+- A stream of a Gatherer with the name of this one is rejected: nothing in it could be told from what is ours.
 - A summary that comes from this Gatherer, directly or by way of others (`via`), is left out: so a ring of Gatherers comes to rest.
 - OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
   is kept as `location`, which nothing ever opens.
@@ -84,6 +85,8 @@ def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rej
             yield from listing.references(walk.obj, _parts(walk.obj, body))
             return
         survey = _survey(body)
+        if survey.gatherer == walk.settings.gatherer:
+            raise StreamError(f"its Gatherer has the name of this one, {survey.gatherer}")
         body.seek(0)
         yield from _summaries(walk, body, survey)
         if walk.damage:

@@ -122,6 +122,14 @@ def test_own_summaries_are_left_out() -> None:
     assert made.attributes["via"] == ("other", "third", "source")
 
 
+def test_gatherer_of_the_same_name_is_rejected() -> None:
+    """Two Gatherers on one machine have one name unless they are given others: the user is told so."""
+    letter, end = collected(stream(foreign("a")), gatherer="source")
+    assert isinstance(letter, Rejected)
+    assert isinstance(end, Partial)
+    assert "the name of this one, source" in letter.reason
+
+
 def test_collected_twice_keeps_the_location() -> None:
     """A Gatherer of Gatherers passes on where the object is, not where its summary was collected."""
     (first,) = summaries(collected(stream(foreign("a"))))
