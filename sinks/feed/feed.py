@@ -9,6 +9,8 @@ Laws:
 - A batch is applied whole or not at all: changes, members, marks and offsets are one transaction.
 - A change applies if its version is above the stored one of its OID; at an equal version, if its content differs (annotations).
   Anything else changes nothing, not even the order.
+- Version, time and attempt of a collected summary (one with a location) are those of the stream that it came in: with them alone it
+  is unchanged. Otherwise Gatherers that collect from each other would send everything round and round.
 - A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
   mark below it are not known.
 - A feed that no batch has reached for `retention` may have missed removals that its topic has dropped: it is emptied when it is
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+from msgspec.structs import replace
 
 from schemas.ports import Refused
 from schemas.records import Removed, Summary
@@ -130,7 +133,7 @@ class Feed:
         number = state(db, self._epoch).number
         members = Members(db)
         for entry in entries:
-            digest = hashlib.sha256(entry.template).digest()[:8]
+            digest = _digest(entry)
             if _applies(db, entry, digest):
                 number += 1
                 _replace(db, members, entry, number, digest, now)
@@ -170,9 +173,19 @@ def _entry(change: Summary | Removed, refused: list[Refused]) -> Entry | None:
     return Entry(bytes.fromhex(change.oid), change, template)
 
 
+def _digest(entry: Entry) -> bytes:
+    """Return a digest of the content of a change."""
+    change, content = entry.change, entry.template
+    if isinstance(change, Summary) and change.location:
+        content = dumps([to_template(replace(change, version=0, time=0, attempt=""))])
+    return hashlib.sha256(content).digest()[:8]
+
+
 def _applies(db: apsw.Connection, entry: Entry, digest: bytes) -> bool:
     known = one(db, "SELECT version, digest FROM changes WHERE oid=?", (entry.oid,))
-    return known is None or entry.change.version > known[0] or (entry.change.version == known[0] and digest != known[1])
+    if known is not None and entry.change.version > known[0] and digest == known[1]:
+        db.execute("UPDATE changes SET version=? WHERE oid=?", (entry.change.version, entry.oid))
+    return known is None or (entry.change.version >= known[0] and digest != known[1])
 
 
 def _replace(db: apsw.Connection, members: Members, entry: Entry, number: int, digest: bytes, now: int) -> None:

@@ -64,6 +64,22 @@ def test_annotation_is_a_change(feed: Feed, reader: FeedReader) -> None:
     assert Stream(reader.complete()).live == stream.live
 
 
+def test_collected_again_is_no_change(feed: Feed, reader: FeedReader) -> None:
+    """A collected summary has the version and time of its stream: with other ones alone, those who collect here get nothing new."""
+    first = replace(made("a"), location="http://there/a", attempt="1")
+    feed.apply([first], {})
+    mark = reader.state().mark
+    feed.apply([replace(first, version=5, time=5, attempt="5")], {})
+    assert reader.state().mark == mark
+    feed.apply([replace(first, version=4, type="Old")], {})
+    assert reader.state().mark == mark
+    feed.apply([replace(first, version=6, type="New")], {})
+    assert reader.state().mark.number == mark.number + 1
+    feed.apply([gone("a", 7)], {})
+    feed.apply([replace(first, version=8, type="New")], {})
+    assert Stream(reader.changes(mark)).titles == ["a"]
+
+
 def test_changes_since_a_mark(feed: Feed, reader: FeedReader) -> None:
     """A reader with a mark receives what was changed and removed since then, in the order of the changes."""
     feed.apply([made("a"), made("b"), made("c")], {})
