@@ -25,6 +25,8 @@ ID = "0123456789abcdef0123456789abcdef"
         ("session", "a?sid=7&s=whale", "a?sid=7&s=whale"),
         ("session", "(S(abcdefghijklmnopqrstuvwx))/a.aspx", "a.aspx"),
         ("session", "a?utm_source=x", "a?utm_source=x"),
+        ("session", "a/..;sid=1/b", "a/..;sid=1/b"),
+        ("session", "(S(abcdefghijklmnopqrstuvwx));sid=1/b", "b"),
         ("tracking", "a?utm_source=x&id=3&gclid=5&fbclid", "a?id=3"),
         ("tracking", "a?utmost=x", "a?utmost=x"),
         ("query-order", "a?b=2&a=2&b=1&&a=1", "a?a=2&a=1&b=2&b=1"),
@@ -39,7 +41,20 @@ def test_rule_rewrites_what_it_states(rule: str, url: str, expected: str) -> Non
     assert Rewriting([newest(rule)]).rewritten(SITE + url) == SITE + expected
 
 
-PIECES = ["a", "index.html", f";jsessionid={ID}", "/", "?", "&", "=", "sid=", ID, "utm_source=1", "(S(abcdefghijklmnopqrstuvwx))"]
+PIECES = [
+    "a",
+    "index.html",
+    f";jsessionid={ID}",
+    "/",
+    "?",
+    "&",
+    "=",
+    "sid=",
+    ID,
+    "utm_source=1",
+    "(S(abcdefghijklmnopqrstuvwx))",
+    "..",
+]
 PARTS = st.lists(st.sampled_from(PIECES), max_size=12)
 
 
