@@ -229,6 +229,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             self._turn_away(host, root, found)
             return
         if news:
+            root_index.add(self.table.rows, root.url, host, digest)
             self.table.count(root.url, 1)
             known = known.but(roots=(*known.roots, root.url))
         if longer:

@@ -10,8 +10,9 @@ from processors.frontier.stage import Decision, FrontierSettings
 from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from schemas.ports import Origin
-from schemas.records import Link, Root
+from schemas.records import MOVED, CrawlEvent, Link, Root
 from streams.simulator import MemoryRows
+from tests.processors.frontier.conftest import SITE, Partition, requests
 
 HOST = "http://a.example"
 ROOT = Root(url=f"{HOST}/", run="2", urls=5, depth=3)
@@ -55,3 +56,15 @@ def test_link_to_page_in_flight_is_settled() -> None:
     assert decision._is_settled(known, ROOT, 0)
     assert not decision._is_settled(known.but(run="1"), ROOT, 0)
     assert not decision._is_settled(known.but(origin=7), ROOT, 0)
+
+
+def test_url_that_moved_is_left_with_the_roots_that_found_it(partition: Partition) -> None:
+    """A URL that redirects, found by two roots in one run, is forgotten once both have ended."""
+    (first,) = requests(partition.resolve(partition.seed()))
+    (second,) = requests(partition.seed(url=f"{SITE}b/"))
+    (old,) = requests(partition.link(first, f"{SITE}old"))
+    partition.answer(old, "gone", reason=MOVED)
+    partition.link(second, f"{SITE}old")
+    for root in (f"{SITE}b/", SITE):
+        partition.give(CrawlEvent(kind="unseeded", host=HOST, time=partition.now, url=root, root=Root(url=root, run="2")))
+    assert list(Table(partition.rows).all()) == []
