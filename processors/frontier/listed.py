@@ -12,6 +12,7 @@ Laws:
   URLs on other hosts are ignored: their server has not stated them.
 - A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
   alone where it rolls on. As long as another listing has it, it stays, and is requested only if the mark that counted is dropped.
+- A child whose URL the rules of the root rewrite counts as one of a listing that rolls on.
 - Only the slices of a host reveal what it has lost: if a listing on another host names nothing of a host any more, the URLs there
   become due at their refresh.
 - An open listing that shrinks costs requests, and removes nothing by itself: what is missing then is doubted page by page. What a
