@@ -34,6 +34,8 @@ class RunHandlers(DiscoveryHandlers):
         root = self.root_of(event)
         hosts: dict[str, None] = {} if new else self._hosts_asked()
         asked = yield from self._begin(root, root_index.Part(b"", changed), hosts)
+        if not new:
+            yield from self._begin_again(root, asked)
         for link in event.links:
             host = frontier_key(link.url)
             if url_digest(link.url) not in asked:
@@ -80,6 +82,17 @@ class RunHandlers(DiscoveryHandlers):
             asked.add(digest)
         root_index.put_part(self.table.rows, root.url, None)
         return asked
+
+    def _begin_again(self, root: Root, asked: set[bytes]) -> Iterator[Output]:
+        """Repeat requests of an earlier delivery of this event in no queue: URLs found since may have ended its part sooner.
+
+        `asked`: digests of the URLs that were requested again; gets those that are repeated.
+        """
+        for host, digest, known in self.table.urls_of_root(root.url):
+            mine = known.state == "asked" and known.origin == self.origin
+            if mine and digest not in asked and self.is_direct(host, digest, known):
+                asked.add(digest)
+                yield self.request(host, digest, known)
 
     def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         if known.state == "ok":
