@@ -164,6 +164,9 @@ class ListedHandlers(DoubtHandlers):
         left = without_listing(known, listing)
         if (left.listed_in and left.mark == known.mark) or known.state == "gone":
             self.table.put(host, digest, left)
+        elif left.state != "asked" and self.is_direct(host, digest, left):
+            # Left to a tick: without its row `m|`, nothing would repeat the request if this event is delivered again.
+            self.table.schedule(host, digest, left.but(state="waiting"), self.now)
         else:
             yield from self.ask(host, digest, left, self.known_root(known))
         self.table.listed.delete(host, digest, (listing,))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from processors.identity import url_digest
-from schemas.records import CrawlEvent, FetchRequest, Link, Root, Span
-from tests.processors.frontier.conftest import Partition, requests
+from schemas.records import MOVED, CrawlEvent, FetchRequest, Link, LocalMap, Plan, Root, Span
+from tests.processors.frontier.conftest import SITE, Partition, requests
 
 FOLDER = "file:///tree/"
+DOCS = f"{SITE}docs/"
+PLAN = Plan(map=(LocalMap(url=DOCS, folder="file:///srv/docs/"),))
 
 
 def listed(partition: Partition, run: str, names: Sequence[str]) -> list[FetchRequest]:
@@ -33,3 +35,26 @@ def test_start_of_a_run_is_repeated_whatever_was_found_since() -> None:
     listed(partition, "2", [first, *others])
     again = requests(partition.seed(url=FOLDER, run="2", host="", offset=at))
     assert sorted(again, key=lambda each: each.url) == sorted(made, key=lambda each: each.url)
+
+
+def test_child_that_left_its_listing_is_requested_by_a_tick(partition: Partition) -> None:
+    """A mapped URL that a sitemap has no more is requested, also where the listing is delivered again after a crash."""
+    (page,) = requests(partition.seed(PLAN, url=DOCS))
+    urls = [f"{DOCS}a", f"{DOCS}b"]
+    span = Span(low=b"", high=b"\xff" * 16)
+    partition.answer(page)
+    for each in requests(partition.link(page, *urls, span=span, coverage="open")):
+        partition.answer(each)
+    partition.link(page, urls[0], span=span, coverage="open")
+    partition.link(page, urls[0], span=span, coverage="open", offset=partition.offset)
+    assert [(each.url, bool(each.local)) for each in requests(partition.tick(partition.now))] == [(urls[1], True)]
+
+
+def test_redirect_that_is_requested_once_more_is_repeated(partition: Partition) -> None:
+    """A mapped folder that a longer chain of redirects reached meanwhile is requested again, and so when the answer is repeated."""
+    (page,) = requests(partition.seed(PLAN, url=DOCS))
+    (found,) = requests(partition.link(page, f"{DOCS}a"))
+    partition.link(page, found.url, moves=1, trail=(f"{SITE}x",))
+    made = partition.answer(found, "gone", reason=MOVED)
+    assert [each.url for each in requests(made)] == [found.url]
+    assert partition.answer(found, "gone", reason=MOVED, offset=partition.offset) == made
