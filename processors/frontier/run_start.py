@@ -171,8 +171,11 @@ class RunHandlers(DiscoveryHandlers):
     def unseeded(self, event: CrawlEvent) -> Iterator[Output]:
         """End a root: expire the URLs that no other root asks for."""
         root = self.root_of(event)
-        if self.table.ended(root):
+        begun = event.root is not None and root.run > event.root.run
+        if begun or self.table.ended(root):
             yield from self.again()
+        if begun:
+            return  # redelivered: the root was added again since
         self.table.end_root(root)
         self.budgets.end(root.url)
         self.plans.end(root.url)

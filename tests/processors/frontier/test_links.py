@@ -68,3 +68,22 @@ def test_url_that_moved_is_left_with_the_roots_that_found_it(partition: Partitio
     for root in (f"{SITE}b/", SITE):
         partition.give(CrawlEvent(kind="unseeded", host=HOST, time=partition.now, url=root, root=Root(url=root, run="2")))
     assert list(Table(partition.rows).all()) == []
+
+
+def test_root_that_was_added_again_is_not_ended_once_more(partition: Partition) -> None:
+    """The end of a root that is delivered again repeats its requests, and leaves the root alone that was added again since."""
+    (first,) = requests(partition.resolve(partition.seed()))
+    (second,) = requests(partition.seed(url=f"{SITE}b/"))
+    partition.answer(first)
+    partition.answer(second)
+    (page,) = requests(partition.link(first, f"{SITE}p"))
+    partition.answer(page)
+    (page,) = requests(partition.link(second, page.url))
+    partition.answer(page)
+    ended = CrawlEvent(kind="unseeded", host=HOST, time=partition.now, url=second.url, root=Root(url=second.url, run="2"))
+    made = requests(partition.give(ended))
+    at = partition.offset
+    assert [each.url for each in made] == [page.url]
+    (again,) = requests(partition.seed(url=second.url, run="3"))
+    assert requests(partition.give(ended, offset=at)) == made
+    assert [each.url for each in requests(partition.link(again, f"{SITE}new"))] == [f"{SITE}new"]
