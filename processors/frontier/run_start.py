@@ -35,7 +35,7 @@ class RunHandlers(DiscoveryHandlers):
         hosts: dict[str, None] = {} if new else self._hosts_asked()
         asked = yield from self._begin(root, root_index.Part(b"", changed), hosts)
         if not new:
-            yield from self._begin_again(root, asked)
+            yield from self._begin_again(asked, hosts)
         for link in event.links:
             host = frontier_key(link.url)
             if url_digest(link.url) not in asked:
@@ -83,16 +83,22 @@ class RunHandlers(DiscoveryHandlers):
         root_index.put_part(self.table.rows, root.url, None)
         return asked
 
-    def _begin_again(self, root: Root, asked: set[bytes]) -> Iterator[Output]:
-        """Repeat requests of an earlier delivery of this event in no queue: URLs found since may have ended its part sooner.
+    def _begin_again(self, asked: set[bytes], hosts: dict[str, None]) -> Iterator[Output]:
+        """Repeat requests of an earlier delivery of this event, in no queue: those are behind its part now, or have lost its root.
 
-        `asked`: digests of the URLs that were requested again; gets those that are repeated.
+        `asked`: digests of the URLs that were requested again; gets those that are repeated. `hosts`: gets their hosts.
         """
-        for host, digest, known in self.table.urls_of_root(root.url):
-            mine = known.state == "asked" and known.origin == self.origin
-            if mine and digest not in asked and self.is_direct(host, digest, known):
-                asked.add(digest)
+        found = [each for each in self.table.all() if (each[2].state, each[2].origin) == ("asked", self.origin)]
+        for host, digest, known in found:
+            if digest in asked or digest in self.table.host(host).flying:
+                continue
+            asked.add(digest)
+            if self.is_direct(host, digest, known):
                 yield self.request(host, digest, known)
+            else:
+                # Its local folder has gone with the root.
+                self.table.enqueue(host, digest, known.but(state="queued"))
+                hosts[host] = None
 
     def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         if known.state == "ok":

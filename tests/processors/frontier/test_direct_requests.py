@@ -58,3 +58,22 @@ def test_redirect_that_is_requested_once_more_is_repeated(partition: Partition) 
     made = partition.answer(found, "gone", reason=MOVED)
     assert [each.url for each in requests(made)] == [found.url]
     assert partition.answer(found, "gone", reason=MOVED, offset=partition.offset) == made
+
+
+def test_start_of_a_run_is_repeated_though_its_root_has_ended_since(partition: Partition) -> None:
+    """A run of a root requested a mapped page of another root too: that is requested again though the root has ended since."""
+    (page,) = requests(partition.seed(PLAN, url=DOCS))
+    partition.answer(page)
+    (found,) = requests(partition.link(page, f"{DOCS}a"))
+    partition.answer(found)
+    (other,) = requests(partition.resolve(partition.seed()))
+    partition.answer(other)
+    (found,) = requests(partition.link(other, found.url))
+    partition.answer(found)
+    made = requests(partition.seed(url=DOCS, run="3"))
+    at = partition.offset
+    assert found.url in {each.url for each in made}
+    ended = Root(url=DOCS, run="4")
+    partition.give(CrawlEvent(kind="unseeded", host=found.host, time=partition.now, url=DOCS, root=ended))
+    again = requests(partition.seed(url=DOCS, run="3", offset=at))
+    assert [each.local for each in again if each.url == found.url] == [""]
