@@ -87,3 +87,13 @@ def test_root_that_was_added_again_is_not_ended_once_more(partition: Partition) 
     (again,) = requests(partition.seed(url=second.url, run="3"))
     assert requests(partition.give(ended, offset=at)) == made
     assert [each.url for each in requests(partition.link(again, f"{SITE}new"))] == [f"{SITE}new"]
+
+
+def test_host_whose_urls_have_ended_is_looked_up_anew(partition: Partition) -> None:
+    """The look-up of a host may be lost in a crash once nothing waits for it: a link to that host begins another one."""
+    other = "http://b.test/"
+    (page,) = requests(partition.resolve(partition.seed(url=other, host="")))
+    (lost,) = requests(partition.seed())
+    partition.give(CrawlEvent(kind="unseeded", host=lost.host, time=partition.now, url=SITE, root=Root(url=SITE, run="2")))
+    (again,) = requests(partition.link(page, f"{SITE}x"))
+    assert (again.kind, again.host) == ("resolve", lost.host)
