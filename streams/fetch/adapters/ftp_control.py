@@ -275,7 +275,11 @@ class Control:
                     yield piece
                 ended = True
 
-            yield pieces
+            try:
+                yield pieces
+            except BaseException:
+                self.close()  # the reply that ends the transfer would be read as that to the next command
+                raise
         if not ended:
             self.close()
             return
