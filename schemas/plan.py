@@ -6,6 +6,8 @@ from schemas.record import Record
 
 NOT_LOCAL = "no such file in its local folder"
 """Reason of a URL that is gone because the folder that it is mapped to does not have its file."""
+NO_FOLDER = "its local folder is missing or empty"
+"""Reason of a failure to read a mapped URL: a disk is most likely not mounted, so that nothing is gone."""
 
 
 class LocalMap(Record, frozen=True, kw_only=True):

@@ -5,10 +5,12 @@ path is the foreign OID. Streams of the Gatherers of 1995 have templates without
 DELETE.
 
 Laws:
-- Only what is below a root that is such a listing is taken for a stream, and only with the media type of one.
+- What is below a root that is such a listing is a stream or a listing, by its media type; anything else, such as the page of a
+  proxy in its place, gives nothing and removes nothing.
 - A stream is read twice: first to its end, so that one that is cut short, or has a wrong count, gives nothing and removes nothing.
 - A template that is SOIF, but no summary, is left out and rejected; then, too, nothing is removed.
 - Of several templates with the same OID the last counts; one in DELETE counts as none.
+- A stream of a Gatherer with the name of this one is rejected: nothing in it could be told from what is ours.
 - A summary that comes from this Gatherer, directly or by way of others (`via`), is left out: so a ring of Gatherers comes to rest.
 - OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
   is kept as `location`, which nothing ever opens.
@@ -67,9 +69,9 @@ class Survey(NamedTuple):
 
 
 def is_collected(obj: FetchedObject) -> bool:
-    """Return whether an object is another Gatherer's listing of parts, or one of these."""
+    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these."""
     root = obj.root.url if obj.root is not None else ""
-    return root.endswith(ROOT) and obj.url.startswith(root) and _media(obj) in (STREAM, LISTING)
+    return root.endswith(ROOT) and obj.url.startswith(root)
 
 
 def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rejected]:
@@ -77,10 +79,14 @@ def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rej
     try:
         if "" in walk.skip:
             raise StreamError(walk.skip[""])
+        if _media(walk.obj) not in (STREAM, LISTING):
+            raise StreamError(f"its media type is {bounded(_media(walk.obj), MAX_NAME) or 'not stated'}")
         if _media(walk.obj) == LISTING:
             yield from listing.references(walk.obj, _parts(walk.obj, body))
             return
         survey = _survey(body)
+        if survey.gatherer == walk.settings.gatherer:
+            raise StreamError(f"its Gatherer has the name of this one, {survey.gatherer}")
         body.seek(0)
         yield from _summaries(walk, body, survey)
         if walk.damage:
@@ -121,6 +127,8 @@ def _survey(body: BinaryIO) -> Survey:
             _count(last, one, number)
     head, end = around.get(GATHERER), around.get(END)
     if head is None:
+        if not count:
+            raise StreamError("it has no template")
         return Survey(last, "", complete=not changes)
     if end is None:
         raise StreamError("it has no end: cut short")

@@ -71,9 +71,9 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             complete = event.coverage == "complete"
             for each in self.marked_links(event):
                 link, exempt = self.rewritten(event, each, root)
-                yield from self.found(
-                    event.host, link, event.depth + 1, root, event.url, listed=complete, source=source, exempt=exempt
-                )
+                # A rewritten URL has another digest: the next listing would not find it among its own, perhaps not in this slice.
+                of = source if link.url == each.url else source.but(keeps=False)
+                yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=complete, source=of, exempt=exempt)
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
@@ -229,6 +229,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             self._turn_away(host, root, found)
             return
         if news:
+            root_index.add(self.table.rows, root.url, host, digest)
             self.table.count(root.url, 1)
             known = known.but(roots=(*known.roots, root.url))
         if longer:

@@ -12,6 +12,8 @@ Laws:
   URLs on other hosts are ignored: their server has not stated them.
 - A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
   alone where it rolls on. As long as another listing has it, it stays, and is requested only if the mark that counted is dropped.
+- A child whose URL the rules of the root rewrite counts as one of a listing that rolls on.
+- A listing is not requested because of another one within the shortest time between two refreshes: its own refresh will come.
 - Only the slices of a host reveal what it has lost: if a listing on another host names nothing of a host any more, the URLs there
   become due at their refresh.
 - An open listing that shrinks costs requests, and removes nothing by itself: what is missing then is doubted page by page. What a
@@ -95,7 +97,11 @@ class ListedHandlers(DoubtHandlers):
             marked = known.but(mark="", mark_of=b"")
         elif known.state in ("queued", "waiting") or not found.link.mark or fresh:
             marked = stated
-        elif known.state == "ok" and (known.mark or known.confirmed + RECENT < source.read):
+        elif (
+            known.state == "ok"
+            and (known.mark or known.confirmed + RECENT < source.read)
+            and not self._was_read(known, source.read)
+        ):
             marked, wanted = stated, True
         if not wanted and marked != known:
             self.table.put(host, digest, marked)
@@ -155,14 +161,25 @@ class ListedHandlers(DoubtHandlers):
                 elif self.delivered(known):
                     self.table.forget(event.host, digest, known)
             else:
-                yield from self._leave(event.host, digest, known, listing)
+                yield from self._leave(event, digest, known, listing)
         return vanished
 
-    def _leave(self, host: str, digest: bytes, known: UrlState, listing: bytes) -> Iterator[Output]:
+    def _was_read(self, known: UrlState, read: int) -> bool:
+        """Return whether a URL is a listing that was read not long before another one (at `read` ms).
+
+        Otherwise listings that name each other, with other marks or children each time, would be requested in turn for ever.
+        """
+        return known.kind == "listing" and known.confirmed + max(RECENT, self.settings.refresh_min) > read
+
+    def _leave(self, event: CrawlEvent, digest: bytes, known: UrlState, listing: bytes) -> Iterator[Output]:
         """Record that a listing has a URL no more, and request it unless another listing has it and states the mark that counts."""
-        left = without_listing(known, listing)
-        if (left.listed_in and left.mark == known.mark) or known.state == "gone":
+        host, left = event.host, without_listing(known, listing)
+        kept = (left.listed_in and left.mark == known.mark) or self._was_read(known, event.time)
+        if kept or known.state == "gone":
             self.table.put(host, digest, left)
+        elif left.state != "asked" and self.is_direct(host, digest, left):
+            # Left to a tick: without its row `m|`, nothing would repeat the request if this event is delivered again.
+            self.table.schedule(host, digest, left.but(state="waiting"), self.now)
         else:
             yield from self.ask(host, digest, left, self.known_root(known))
         self.table.listed.delete(host, digest, (listing,))

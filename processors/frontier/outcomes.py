@@ -19,7 +19,7 @@ from processors.frontier.state import UrlState
 from processors.frontier.visits import visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
-from schemas.plan import NOT_LOCAL
+from schemas.plan import NO_FOLDER, NOT_LOCAL
 from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
@@ -95,7 +95,7 @@ class OutcomeHandlers(SitemapHandlers):
         """Record that a URL was fetched or found unchanged."""
         digest, known = self._answered(event)
         if known is None:
-            yield from self._succeeded_again(event, digest)
+            yield from self._answered_again(event, digest)
         else:
             root = self.known_root(known)
             if known.probed and event.kind == "fetched":
@@ -120,8 +120,8 @@ class OutcomeHandlers(SitemapHandlers):
                 yield from self.ask(event.host, digest, known.but(due=due), root)
         yield from self.pump(event.host)
 
-    def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
-        """Handle a redelivered success that had caused an immediate request."""
+    def _answered_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
+        """Handle a redelivered answer that had caused an immediate request."""
         known = self.table.get(event.host, digest)
         if (
             known is not None
@@ -151,7 +151,9 @@ class OutcomeHandlers(SitemapHandlers):
             self._lost(event)
             return
         digest, known = self._answered(event)
-        if known is not None:
+        if known is not None and event.reason == NO_FOLDER and self.asks_server(known):
+            self.table.enqueue(event.host, digest, known.but(state="queued"))
+        elif known is not None:
             known = known.but(tries=known.tries + 1)
             if event.reason.startswith(DOUBT):
                 known = known.but(held=True, missing=known.missing or self.now)
@@ -182,9 +184,11 @@ class OutcomeHandlers(SitemapHandlers):
     def gone(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a URL that the source reports as missing or moved."""
         digest, known = self._answered(event)
-        if known is not None and event.reason == NOT_LOCAL and self.asks_server(known):
+        if known is None:
+            yield from self._answered_again(event, digest)
+        elif event.reason == NOT_LOCAL and self.asks_server(known):
             self.table.enqueue(event.host, digest, known.but(state="queued"))
-        elif known is not None:
+        else:
             yield from (self._moved if event.reason == MOVED else self.missing)(event, digest, known)
         yield from self.pump(event.host)
 

@@ -299,7 +299,14 @@ class RequestScheduler(PlanRules):
         self.table.tell(self.origin, host, digest, removal)
         self.table.uncount(known)
         self.table.forget(host, digest, known)
+        self._drop_look_up(host)
         yield removal
+
+    def _drop_look_up(self, host: str) -> None:
+        """Drop the look-up of a host without a queue: its request may be lost in a crash, and nothing would repeat it."""
+        site = self.table.host(host) if scheme_of(host).paced else None
+        if site is not None and site.asking and self.table.first(host) is None:
+            self.table.put_host(host, site.but(asking=0))
 
     def _release(self, host: str, digest: bytes) -> None:
         """Release the credit of a URL that ends: its request may be lost in a crash, and without a row nothing repeats it."""

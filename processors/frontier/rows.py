@@ -198,11 +198,16 @@ class Table(ClockRows, HostRows):
             return True
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
-            host = queued[0][2:-18]
-            site = self.host(decode_text(host))
-            if max(site.next_allowed, site.opens) <= until:
+            key = queued[0]
+            host = decode_text(key[2:-18])
+            site = self.host(host)
+            if max(site.next_allowed, site.opens) > until:
+                after = b"q|" + host.encode() + b"\x01"
+                continue
+            known = self.get(host, key[-16:])
+            if known is not None and known.state == "queued":
                 return True
-            after = b"q|" + host + b"\x01"
+            after = key  # left over: nothing asks this host again because of it
         for key, _ in self.rows.scan(b"w|"):
             if int(key[2:15]) > until:
                 return False

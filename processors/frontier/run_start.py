@@ -34,6 +34,8 @@ class RunHandlers(DiscoveryHandlers):
         root = self.root_of(event)
         hosts: dict[str, None] = {} if new else self._hosts_asked()
         asked = yield from self._begin(root, root_index.Part(b"", changed), hosts)
+        if not new:
+            yield from self._begin_again(asked, hosts)
         for link in event.links:
             host = frontier_key(link.url)
             if url_digest(link.url) not in asked:
@@ -80,6 +82,23 @@ class RunHandlers(DiscoveryHandlers):
             asked.add(digest)
         root_index.put_part(self.table.rows, root.url, None)
         return asked
+
+    def _begin_again(self, asked: set[bytes], hosts: dict[str, None]) -> Iterator[Output]:
+        """Repeat requests of an earlier delivery of this event, in no queue: those are behind its part now, or have lost its root.
+
+        `asked`: digests of the URLs that were requested again; gets those that are repeated. `hosts`: gets their hosts.
+        """
+        found = [each for each in self.table.all() if (each[2].state, each[2].origin) == ("asked", self.origin)]
+        for host, digest, known in found:
+            if digest in asked or digest in self.table.host(host).flying:
+                continue
+            asked.add(digest)
+            if self.is_direct(host, digest, known):
+                yield self.request(host, digest, known)
+            else:
+                # Its local folder has gone with the root.
+                self.table.enqueue(host, digest, known.but(state="queued"))
+                hosts[host] = None
 
     def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         if known.state == "ok":
@@ -158,8 +177,11 @@ class RunHandlers(DiscoveryHandlers):
     def unseeded(self, event: CrawlEvent) -> Iterator[Output]:
         """End a root: expire the URLs that no other root asks for."""
         root = self.root_of(event)
-        if self.table.ended(root):
+        begun = event.root is not None and root.run > event.root.run
+        if begun or self.table.ended(root):
             yield from self.again()
+        if begun:
+            return  # redelivered: the root was added again since
         self.table.end_root(root)
         self.budgets.end(root.url)
         self.plans.end(root.url)

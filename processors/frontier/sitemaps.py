@@ -20,7 +20,7 @@ from processors.frontier.requests import Output, Sitemaps
 from processors.identity import frontier_key
 from processors.schemes import is_web
 from processors.urls import canonical
-from schemas.records import CrawlEvent, Link, Root
+from schemas.records import MAX_LINKS, CrawlEvent, Link, Root
 
 NAME = "sitemap.xml"
 """The name that is tried where a root asks for it (sitemaps.org, "Sitemap file location")."""
@@ -72,8 +72,11 @@ class SitemapHandlers(ListedHandlers):
         for url in urls:
             if url:
                 hosts.setdefault(frontier_key(url), {}).setdefault(url, Link(url=url, kind="listing"))
-        for key, links in hosts.items():
-            yield CrawlEvent(kind="discovered", host=key, time=self.now, url=_robots(host), root=root, links=tuple(links.values()))
+        for key, found in hosts.items():
+            links = tuple(found.values())
+            for start in range(0, len(links), MAX_LINKS):
+                part = links[start : start + MAX_LINKS]
+                yield CrawlEvent(kind="discovered", host=key, time=self.now, url=_robots(host), root=root, links=part)
 
 
 def _robots(host: str) -> str:

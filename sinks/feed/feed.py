@@ -9,11 +9,14 @@ Laws:
 - A batch is applied whole or not at all: changes, members, marks and offsets are one transaction.
 - A change applies if its version is above the stored one of its OID; at an equal version, if its content differs (annotations).
   Anything else changes nothing, not even the order.
+- Version, time and attempt of a collected summary (one with a location) are those of the stream that it came in: with them alone it
+  is unchanged. Otherwise Gatherers that collect from each other would send everything round and round.
 - A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
   mark below it are not known.
 - A feed that no batch has reached for `retention` may have missed removals that its topic has dropped: it is emptied when it is
   opened for writing. So is one that was made for another Gatherer.
-- Several processes may write: each batch reads everything it depends on in its own transaction.
+- Several processes may write: each batch reads everything it depends on in its own transaction. One that ends below the stored
+  offsets changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+from msgspec.structs import replace
 
 from schemas.ports import Refused
 from schemas.records import Removed, Summary
@@ -79,8 +83,12 @@ class Feed:
             raise
 
     def offsets(self) -> Mapping[int, int]:
-        """Return the next offset to apply by partition; empty for a new feed. Raises OSError."""
-        with translated(self.path):
+        """Return the next offset to apply by partition; empty for a new feed. Raises OSError.
+
+        After FeedMoved, the changes from these offsets on can be applied.
+        """
+        with translated(self.path), transaction(self._connection, write=False):
+            self._epoch = state(self._connection).epoch
             return dict(rows(self._connection, "SELECT partition, next FROM offsets"))
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
@@ -93,7 +101,8 @@ class Feed:
         # Outside of the transaction: other writers need not wait for it.
         entries = [made for change in changes if (made := _entry(change, refused)) is not None]
         with translated(self.path), transaction(self._connection):
-            self._write(entries, {} if refused else offsets)
+            if not self._has(offsets):
+                self._write(entries, {} if refused else offsets)
         return refused
 
     def empty(self) -> None:
@@ -113,12 +122,18 @@ class Feed:
         """Close the file."""
         self._connection.close()
 
+    def _has(self, offsets: Mapping[int, int]) -> bool:
+        """Return whether another writer has applied a batch already, and perhaps later ones with the same versions."""
+        state(self._connection, self._epoch)
+        known = dict(rows(self._connection, "SELECT partition, next FROM offsets"))
+        return bool(offsets) and all(known.get(partition, 0) >= end for partition, end in offsets.items())
+
     def _write(self, entries: Sequence[Entry], offsets: Mapping[int, int]) -> None:
         db, now = self._connection, self._clock()
         number = state(db, self._epoch).number
         members = Members(db)
         for entry in entries:
-            digest = hashlib.sha256(entry.template).digest()[:8]
+            digest = _digest(entry)
             if _applies(db, entry, digest):
                 number += 1
                 _replace(db, members, entry, number, digest, now)
@@ -158,9 +173,19 @@ def _entry(change: Summary | Removed, refused: list[Refused]) -> Entry | None:
     return Entry(bytes.fromhex(change.oid), change, template)
 
 
+def _digest(entry: Entry) -> bytes:
+    """Return a digest of the content of a change."""
+    change, content = entry.change, entry.template
+    if isinstance(change, Summary) and change.location:
+        content = dumps([to_template(replace(change, version=0, time=0, attempt=""))])
+    return hashlib.sha256(content).digest()[:8]
+
+
 def _applies(db: apsw.Connection, entry: Entry, digest: bytes) -> bool:
     known = one(db, "SELECT version, digest FROM changes WHERE oid=?", (entry.oid,))
-    return known is None or entry.change.version > known[0] or (entry.change.version == known[0] and digest != known[1])
+    if known is not None and entry.change.version > known[0] and digest == known[1]:
+        db.execute("UPDATE changes SET version=? WHERE oid=?", (entry.change.version, entry.oid))
+    return known is None or (entry.change.version >= known[0] and digest != known[1])
 
 
 def _replace(db: apsw.Connection, members: Members, entry: Entry, number: int, digest: bytes, now: int) -> None:

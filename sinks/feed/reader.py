@@ -5,17 +5,23 @@ what was moved to later members while it is sent is cut from those, and so is a 
 transactions, so that a slow reader of a stream never holds up the writer.
 
 Laws:
-- A stream contains every change up to its mark that a reader with the earlier mark lacks, but for OIDs that have changed again
-  since: those come with the changes since its mark. So a stream ends, however fast changes arrive.
+- A stream of changes contains every change up to its mark that a reader with the earlier mark lacks, but for OIDs that have
+  changed again since: those come with the changes since its mark. So it ends, however fast changes arrive.
+- A complete stream contains each summary that exists while it is sent, also one that changes meanwhile, since what it lacks is
+  taken for removed. It has the changes that arrive meanwhile, up to LATER.
 - A complete stream ends with the removal of each summary that it contains and that does not exist at its mark.
 - What cannot be guaranteed ends the stream with StreamInterrupted, before its END.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+import apsw
 
 from sinks.feed.compression import GzipStream, Piece, content
 from sinks.feed.database import PARTS, State, one, open_database, rows, state, transaction
@@ -25,6 +31,8 @@ from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, e
 
 PAGE, PIECE = 500, 1 << 20
 """Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+LATER = 200_000
+"""Changes that may arrive while a complete stream is sent."""
 NEAR = 2 * PARTS
 """Members that are kept decompressed: neighbouring changes of a part are in one member."""
 ALL = tuple(range(PARTS))
@@ -88,8 +96,9 @@ class FeedReader:
         self._db = open_database(path, writable=False)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file; if a thread reads it just now, that is done once nothing refers to it."""
+        with suppress(apsw.ThreadingViolationError):
+            self._db.close()
 
     def state(self) -> FeedState:
         """Return the state of the feed. Raises OSError."""
@@ -134,7 +143,7 @@ class FeedReader:
             for templates, ready in self._members(each, last, found.mark.epoch):
                 count += templates
                 yield stream.ready(ready)
-        for page in self._changed(found, Range(0, mark.number, last), part):
+        for page in self._changed(found, Range(0, sys.maxsize, last), part):
             count += len(page)
             yield stream.text(b"".join(page))
         removals = self._removals(gone, found)
@@ -196,14 +205,19 @@ class FeedReader:
                 now = self._check(found.mark.epoch)
                 if not chosen.lives and now.horizon > after:
                     raise StreamInterrupted("removals were dropped while the stream was sent")
-                left, done = PIECE, True
+                if after > found.mark.number + LATER:
+                    raise StreamInterrupted("summaries change faster than the stream is sent")
+                left = PIECE
                 page: list[bytes] = []
-                for number, url, *place in rows(self._db, chosen.sql, (after, chosen.last, low, high, chosen.lives)):
-                    after, done = number, False
+                chunk = rows(self._db, chosen.sql, (after, chosen.last, low, high, chosen.lives))
+                done = len(chunk) < PAGE
+                for number, url, *place in chunk:
+                    after = number
                     if url.startswith(chosen.prefix):
                         page.append(self._template(near, *place))
                         left -= len(page[-1])
                     if left <= 0:
+                        done = False
                         break
             if page:
                 yield page

@@ -58,7 +58,7 @@ class GathererRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(responses=ANY)
+        router = APIRouter(responses=ANY | {403: {"description": "The Broker that is served accepts only some summaries."}})
         add = router.add_api_route
         add("/gatherer", self.about, response_class=Response, responses={200: {"content": {"text/plain": {}}}})
         add("/gatherer/soif", self.whole, response_class=StreamingResponse, responses=_ANSWERS)
@@ -116,8 +116,8 @@ class GathererRoutes:
             raise
 
         def end() -> None:
-            reader.close()
             stream.end()
+            reader.close()
 
         everything = wanted.since is None and not wanted.prefix
         pieces = reader.complete(wanted.part) if everything else reader.changes(wanted.since, wanted.part, wanted.prefix)

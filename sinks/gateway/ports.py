@@ -14,7 +14,7 @@ OpenIndex = Callable[[], BrokerIndex]
 
 
 class ObjectError(Exception):
-    """The bytes of an object cannot be served; the message is one line for the user.
+    """The bytes of an object, or the feed, cannot be served; the message is one line for the user.
 
     `status`: the HTTP status, 404 if there is no such file or member any more, 409 if it was changed after it was gathered, 403 if
     it may not be served, 413 if it is too large, 502 if it cannot be taken out of its archive, 503 if a later try may succeed.
@@ -125,5 +125,8 @@ class Collection(Protocol):
         ...
 
     def feed(self) -> FeedReader:
-        """Open the feed, which has everything that the Gatherer's database has; the caller closes it. Raises CollectionError."""
+        """Open the feed, which has everything that the Gatherer's database has; the caller closes it.
+
+        Raises CollectionError, and ObjectError (403) where the Broker that is served accepts only some summaries.
+        """
         ...

@@ -16,7 +16,7 @@ from sinks.gateway.ports import CollectionError, Event, Finding, ObjectError, St
 from streams.cli.checks import checks
 from streams.cli.common import Failure, explained, open_log, printable
 from streams.cli.feed_access import FeedAccess
-from streams.config.topology import topology_of
+from streams.config.topology import broker_defined, topology_of
 
 if TYPE_CHECKING:
     from schemas.records import Root, Summary
@@ -86,8 +86,17 @@ class Cached(Generic[Value]):
 class GathererCollection:
     """Implements `sinks.gateway.ports.Collection`. Each call opens the log: a store is for one thread."""
 
-    def __init__(self, found: Settings, bodies: Bodies | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        found: Settings,
+        bodies: Bodies | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        restricted: bool = False,
+    ) -> None:
+        """`restricted`: the Broker that is served accepts only some summaries, so the feed, which has all, is not served."""
         self._found = found
+        self._restricted = restricted
         self._bodies = bodies
         self._feed = FeedAccess(found)
         self._clock = clock
@@ -128,6 +137,8 @@ class GathererCollection:
         """See Collection."""
         from sinks.feed.errors import FeedMissing
 
+        if self._restricted:
+            raise ObjectError("this is the gateway of a Broker that accepts only some summaries, and the stream has all", 403)
         try:
             return self._feed.open(PATIENCE)
         except TimeoutError:
@@ -192,7 +203,8 @@ class GathererCollection:
 def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
     """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
     served = found.serve.objects and not found.kafka.brokers
-    return GathererCollection(found, _bodies(found, broker) if served else None)
+    restricted = bool(broker_defined(found, broker).query)
+    return GathererCollection(found, _bodies(found, broker) if served else None, restricted=restricted)
 
 
 def _bodies(found: Settings, broker: str) -> Bodies:

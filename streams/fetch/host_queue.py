@@ -71,12 +71,11 @@ class HostQueue(Generic[T]):
 
     def add(self, entry: Entry[T]) -> None:
         """Add a request."""
-        host = self._hosts.get(entry.host)
-        if host is None:
-            host = self._hosts[entry.host] = _Host()
+        host = self._hosts.get(entry.host) or _Host()
         ahead = len(host.waiting) + host.busy
         if self._is_late(entry, ahead):
             return
+        self._hosts[entry.host] = host
         host.waiting.append(entry)
         self._count += 1
         if not ahead:

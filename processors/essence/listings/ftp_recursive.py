@@ -19,11 +19,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from processors.essence.listings.ftp import UNREADABLE, normalize
+from processors.essence.listings.listing_format import MAX_CHILDREN
 
 NAME = re.compile(rb"ls-lR(?:\.gz|\.bz2|\.xz|\.Z)?")
 MAX_TEXT = 256 << 20
 """Maximum bytes of a decompressed file."""
-MAX_DIRECTORIES = 1_000_000
+MAX_DIRECTORIES = 250_000
+MAX_SECTION = 64 << 20
+"""Maximum bytes of one directory's lines; they may be as many as a listing may have children."""
 MAX_LINE = 16_000
 XZ_MEMORY = 128 << 20
 STEP = 65_536
@@ -61,15 +64,18 @@ def _relative(header: bytes, base: bytes) -> bytes | None:
 
 def _split(lines: Iterable[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
     """Yield the header of each section without its colon, and its lines; a first section without a header is that of the file."""
-    header, found, blank = b"", list[bytes](), True
+    header, found, blank, size = b"", list[bytes](), True, 0
     for line in lines:
         if blank and line.endswith(b":"):
             if found or header:
                 yield header, found
-            header, found = line[:-1], []
-        else:
+            header, found, size = line[:-1], [], 0
+        elif line:
             found.append(line)
+            size += len(line)
         blank = not line
+        if len(found) > MAX_CHILDREN or size > MAX_SECTION:
+            raise ValueError(f"more than {MAX_CHILDREN:,} lines, or {MAX_SECTION:,} bytes, of one directory")
     yield header, found
 
 

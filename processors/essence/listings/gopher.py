@@ -183,13 +183,14 @@ def _url(line: MenuLine, item: GopherItem) -> str | None:
     return canonical(made) if made else None
 
 
-def failure(answer: bytes) -> Failure | None:
-    """Return the error that a whole answer of a few kilobytes is, None if it is none.
+def failure(answer: bytes, *, menu: bool = True) -> Failure | None:
+    """Return the error that a whole answer of a few kilobytes is, None if it is none. `menu`: whether a menu was expected.
 
     RFC 1436 has no status. By convention, an error is an item of type 3 where a menu is expected. Gophernicus sends its errors in
-    the form of what it takes the item for: text, a page, or a picture of its own.
+    the form of what it takes the item for: text, a page, or a picture of its own. In place of a file, an error is a single item: a
+    file may be a table whose first line looks like one.
     """
-    if found := _ERROR.match(answer):
+    if (found := _ERROR.match(answer)) and (menu or answer[found.end() :].strip() in (b"", b".")):
         text = _text(found[1]).strip() or "error"
         return Failure(text, bool(_MISSING.search(text)))
     if (found := _PLAIN_ERROR.match(answer)) and (_SIGNED in answer or answer.count(b"\n") == 1):

@@ -50,8 +50,16 @@ _DOCUMENT = re.compile(
 
 def _session(path: str, query: str) -> tuple[str, str]:
     if ";" in path or "/(" in path:
-        path = _PATH_SESSION.sub("", path) or "/"
+        path = _without_sessions(path)
     return path, _without(_SESSION, query)
+
+
+def _without_sessions(path: str) -> str:
+    """Return a path without ids of sessions; unchanged if that makes a segment `.` or `..`, which leads elsewhere."""
+    rest = path
+    while (shorter := _PATH_SESSION.sub("", rest)) != rest:
+        rest = shorter
+    return path if {".", ".."}.intersection(rest.split("/")) else rest or "/"
 
 
 def _tracking(path: str, query: str) -> tuple[str, str]:

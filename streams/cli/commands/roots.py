@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from streams.cli.common import (
+    USAGE,
     Accept,
     Config,
     Data,
@@ -202,7 +203,10 @@ def apply(
     from streams.embedded import runs
 
     before = _state(found)
-    listed = changes(planned(file, found, before.plans), before, prune=prune)
+    wanted = planned(file, found, before.plans)
+    if prune and not wanted:
+        raise Failure(f"{file}: has no root, and --prune would remove all (harvest roots remove ROOT)", USAGE)
+    listed = changes(wanted, before, prune=prune)
     for change in listed:
         if change.kind:
             put(printable(change.line))

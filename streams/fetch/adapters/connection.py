@@ -10,6 +10,8 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
@@ -63,14 +65,17 @@ class Connection:
             raise FetchError(f"connection broken: {error.strerror or type(error).__name__}", retryable=True) from error
 
     async def send(self, data: bytes) -> None:
-        """Send bytes."""
+        """Send bytes. Raises OSError if the connection is broken."""
+        if self._writer.transport.is_closing():  # uvloop would raise RuntimeError
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
         self._writer.write(data)
         async with asyncio.timeout(self._settings.answer_timeout):
             await self._writer.drain()
 
     def post(self, data: bytes) -> None:
         """Send the last bytes of an exchange, as far as that is possible at once: whether they arrive does not matter."""
-        self._writer.write(data)
+        if not self._writer.transport.is_closing():
+            self._writer.write(data)
 
     async def line(self, limit: int = MAX_LINE) -> bytes:
         """Return the next line without its end (CR LF, or LF). Raises FetchError if it is too long or cut off."""

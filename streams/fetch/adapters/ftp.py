@@ -24,7 +24,7 @@ from processors.urls import guard
 from schemas.records import FetchRequest, Record, Validators
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.ftp_control import UNKNOWN, Control, RefusedError, StaleError
-from streams.fetch.adapters.ftp_recursive import RecursiveListings
+from streams.fetch.adapters.ftp_recursive import Dated, RecursiveListings
 from streams.fetch.addresses import Addresses
 from streams.fetch.answers import ALLOW, Answers, FetchError
 from streams.fetch.body import SPOOLS, Body
@@ -59,8 +59,8 @@ class Ftp:
         tools, patience = self._tools, self._tools.settings.patience
         if request.address and (why := guard(request.address, tools.settings.networks)):
             return Answers(request, tools.clock()).refused(f"{why}; {ALLOW}")
-        if request.url.endswith("/") and (normal := self._recursive.listing(request.url, tools.clock())) is not None:
-            return await self._listing(Answers(request, tools.clock()), normal)
+        if request.url.endswith("/") and (listed := self._recursive.listing(request, tools.clock())) is not None:
+            return await self._listing(Answers(request, tools.clock()), listed)
         async with tools.pace.host(request.host, request.pause / 1000, patience):
             address = request.address or (await self._addresses.of(request.host))[0]
             async with tools.pace.address(address, patience), self._kept.room(patience), tools.places:
@@ -131,8 +131,8 @@ class Ftp:
 
     async def _directory(self, control: Control, answers: Answers) -> list[Record]:
         url = answers.request.url
-        normal = await self._recursive.fetched(url, answers.now, control)
-        if normal is None:
+        listed = await self._recursive.fetched(answers.request, answers.now, control)
+        if listed is None:
             path = control.path(*ftp_path(url))
             if path and (reply := await control.enter(path)).code // 100 != 2:
                 raise RefusedError("CWD", reply)
@@ -141,12 +141,13 @@ class Ftp:
             normal = await asyncio.to_thread(normalize, lines, form, answers.now)
             if self._tools.settings.ftp_recursive:
                 self._recursive.note(answers.request, normal, answers.now)
-        return await self._listing(answers, normal)
+            listed = Dated(normal, answers.now)
+        return await self._listing(answers, listed)
 
-    async def _listing(self, answers: Answers, normal: bytes) -> list[Record]:
+    async def _listing(self, answers: Answers, listed: Dated) -> list[Record]:
         async with Body(self._tools.blobs, self._spools, self._tools.settings.spool) as body:
-            await body.write(normal)
-            return await _answer(answers, body, listing=True)
+            await body.write(listed.normal)
+            return await _answer(answers, body, modified=listed.time * 10**6, listing=True)
 
     async def close(self) -> None:
         """Close connections and threads."""

@@ -31,6 +31,8 @@ LOWEST_PORT = 1_024
 """Data connections to lower ports are refused: other services listen there."""
 UNKNOWN = (500, 501, 502, 503, 504, 522)
 """Codes of a command that a server does not know or support."""
+UNOPENED = b"failed to open directory"
+"""What vsftpd says in its reply of success to LIST of a directory that it may not read; it sends no entry then."""
 LATEST = 1 << 63
 
 _REPLY = re.compile(rb"([1-6]\d\d)([ -]|$)(.*)", re.DOTALL)
@@ -136,7 +138,8 @@ class Control:
         """Send a command and return the reply. Raises FetchError, and StaleError on a connection that was kept."""
         if any(byte in argument for byte in b"\r\n\0"):
             raise FetchError("a name with a line end", retryable=False)
-        self._writer.write(verb.encode() + (b" " + argument if argument else b"") + b"\r\n")
+        if not self._writer.transport.is_closing():  # uvloop raises RuntimeError; the reply shows that it is closed
+            self._writer.write(verb.encode() + (b" " + argument if argument else b"") + b"\r\n")
         return await self.reply()
 
     async def demand(self, verb: str, argument: bytes = b"") -> Reply:
@@ -272,7 +275,11 @@ class Control:
                     yield piece
                 ended = True
 
-            yield pieces
+            try:
+                yield pieces
+            except BaseException:
+                self.close()  # the reply that ends the transfer would be read as that to the next command
+                raise
         if not ended:
             self.close()
             return
@@ -282,6 +289,8 @@ class Control:
             reply = await self.reply()
         if reply.code // 100 != 2:
             raise FetchError(f"{verb} was cut off: {reply}", retryable=True)
+        if UNOPENED in reply.text:
+            raise RefusedError(verb, reply)
 
     async def _passive(self) -> int:
         """Return the port of the next data connection. Its address is ignored: it is that of the control connection."""

@@ -8,6 +8,7 @@ readably, is requested from the server.
 Laws:
 - Of several ls-lR above a directory the topmost counts; the listing of its own directory is that of the server: so a new one is
   noticed, and one that is gone is dropped.
+- An ls-lR that is older than the last listing of a directory does not count for it: what it lacks may have been added since.
 - An ls-lR that cannot be fetched, read or stored is not tried again, until it changes.
 - At most `MAX_TREES` are kept, the least recently noted is dropped.
 """
@@ -18,7 +19,7 @@ import asyncio
 import re
 import tempfile
 from datetime import UTC, datetime
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from processors.essence.listings.ftp_recursive import NAME, sections
 from processors.ftp_urls import ftp_path
@@ -31,28 +32,37 @@ MAX_TREES = 16
 _ENTRY = re.compile(rb"(?m)^type=file;size=(\d+);modify=(\d{8,14})(?:\.\d+)?; (" + NAME.pattern + rb")$")
 
 
+class Dated(NamedTuple):
+    """A listing in the normal form, and the time in ms since the epoch from which it is."""
+
+    normal: bytes
+    time: int
+
+
 class Tree:
     """One ls-lR: what its directory's listing states of it, and its listings once it was fetched."""
 
-    def __init__(self, url: str, name: bytes, size: int, mark: bytes, until: int) -> None:
+    def __init__(self, url: str, name: bytes, size: int, mark: bytes, modified: int, until: int) -> None:
         self.url = url
         """URL of the directory that has it."""
         self.name = name
         self.size = size
         self.mark = mark
+        self.modified = modified
+        """Time of its last change, in ms since the epoch."""
         self.until = until
-        """Time in ms since the epoch from which on it is too old."""
+        """Time from which on it is too old."""
         self.tried = False
         self._places: dict[bytes, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
 
-    def listing(self, url: str) -> bytes | None:
+    def listing(self, url: str) -> Dated | None:
         """Return the listing of a directory below, None if it is not known."""
         place = self._places.get(ftp_path(url)[1][len(ftp_path(self.url)[1]) :].lstrip(b"/"))
         if place is None or self._file is None:
             return None
         self._file.seek(place[0])
-        return self._file.read(place[1])
+        return Dated(self._file.read(place[1]), self.modified)
 
     def index(self, packed: BinaryIO, spool: str, now: int) -> None:
         """Read a fetched ls-lR. Raises ValueError if it is damaged, and OSError."""
@@ -88,13 +98,14 @@ class RecursiveListings:
         """Remember the ls-lR that the listing of a directory names, unless it is too old; forget another one."""
         found = _ENTRY.search(normal)
         old = self._trees.pop(request.url, None)
-        until = _moment(found[2]) + request.root.refresh * 1000 if found else 0
+        modified = _moment(found[2]) if found else 0
+        until = modified + request.root.refresh * 1000
         if found is None or until <= now:
             new = None
         elif old is not None and (old.name, old.mark) == (found[3], found[0]):
             new, old = old, None
         else:
-            new = Tree(request.url, found[3], int(found[1]), found[0], until)
+            new = Tree(request.url, found[3], int(found[1]), found[0], modified, until)
         if old is not None:
             old.close()
         if new is not None:
@@ -102,14 +113,14 @@ class RecursiveListings:
         while len(self._trees) > MAX_TREES:
             self._trees.pop(next(iter(self._trees))).close()
 
-    def listing(self, url: str, now: int) -> bytes | None:
+    def listing(self, request: FetchRequest, now: int) -> Dated | None:
         """Return the listing of a directory from an ls-lR that was fetched."""
-        tree = self._above(url, now)
-        return tree.listing(url) if tree is not None else None
+        tree = self._above(request, now)
+        return tree.listing(request.url) if tree is not None else None
 
-    async def fetched(self, url: str, now: int, control: Control) -> bytes | None:
+    async def fetched(self, request: FetchRequest, now: int, control: Control) -> Dated | None:
         """Return the listing of a directory after fetching the ls-lR above it, if there is one that was not tried yet."""
-        tree = self._above(url, now)
+        tree = self._above(request, now)
         if tree is None or tree.tried or tree.size > self._max_body:
             return None
         tree.tried = True
@@ -131,14 +142,19 @@ class RecursiveListings:
         except FetchError as failure:
             # The connection is lost with it. Tried again, the directory is requested from the server.
             raise FetchError(f"{tree.name.decode()}: {failure.reason}", retryable=True) from failure
-        return tree.listing(url)
+        return tree.listing(request.url)
 
-    def _above(self, url: str, now: int) -> Tree | None:
-        """Return the topmost ls-lR in the directories above a directory that is not too old."""
-        above, found = url, None
+    def _above(self, request: FetchRequest, now: int) -> Tree | None:
+        """Return the topmost ls-lR in the directories above a directory that is not too old.
+
+        The root directory is not below that of the login, though its URLs are.
+        """
+        above, found, at_top = request.url, None, ftp_path(request.url)[0]
+        seen = request.validators.mtime // 10**6 if request.validators else 0
         while not (above := above.rstrip("/").rpartition("/")[0] + "/").endswith("://"):
             tree = self._trees.get(above)
-            found = tree if tree is not None and now < tree.until else found
+            if tree is not None and seen <= tree.modified and now < tree.until and ftp_path(above)[0] == at_top:
+                found = tree
         return found
 
     def close(self) -> None:

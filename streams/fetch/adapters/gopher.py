@@ -72,7 +72,7 @@ class Gopher:
 
     async def _answer(self, answers: Answers, item: GopherItem, head: bytes, body: Body) -> list[Record]:
         """Return the answer for a body; `head`: its first bytes."""
-        if body.size <= MAX_ERROR and (error := failure(head)):
+        if body.size <= MAX_ERROR and (error := failure(head, menu=item.type == MENU)):
             if error.missing:
                 return answers.gone(error.text)
             raise FetchError(f"the server answers: {error.text}", retryable=False)

@@ -8,7 +8,8 @@ Laws:
 - The object keeps the URL of the server. Owner and mode are not reported, since the server does not either.
 - A link that leads outside of the mapped folder, or in a circle, counts as a missing file.
 - A folder is what a server makes of it: its default document, or a redirect to the URL with a slash.
-- A missing file is gone for the reason NOT_LOCAL; the frontier decides what follows.
+- A missing file is gone for the reason NOT_LOCAL, or failed for NO_FOLDER if the mapped folder is missing or empty and removals are
+  not accepted; the frontier decides what follows.
 - The data folder is never read.
 """
 
@@ -25,12 +26,12 @@ from contextlib import ExitStack
 import msgspec
 
 from processors.identity import file_path
-from schemas.plan import NOT_LOCAL
+from schemas.plan import NO_FOLDER, NOT_LOCAL
 from schemas.records import FetchedObject, FetchRequest, Record
 from streams.faults import fault
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.local import MISSING, OWN, EntryPath, failure_of, read_regular
-from streams.fetch.answers import Answers, FetchError
+from streams.fetch.answers import Answers, FetchError, StoreError
 
 INDEXES = (b"index.html", b"index.htm", b"index.xhtml", b"default.html", b"default.htm")
 """Default documents of a folder, in the order in which they are looked for."""
@@ -52,7 +53,7 @@ class Mapped:
         return Answers(request, self._tools.clock()).resolved("", b"")
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """Return the records that answer a request."""
+        """Return the records that answer a request. Raises StoreError."""
         return await asyncio.to_thread(self._read, request)
 
     def read_all(self, requests: Sequence[FetchRequest]) -> Iterator[list[Record]]:
@@ -68,8 +69,10 @@ class Mapped:
                 return self._answer(answers, opened)
         except FetchError as failure:
             return answers.failed(failure)
+        except StoreError:
+            raise
         except OSError as error:
-            return answers.gone(NOT_LOCAL) if error.errno in (*MISSING, errno.ELOOP) else answers.failed(failure_of(error))
+            return _missing(answers) if error.errno in (*MISSING, errno.ELOOP) else answers.failed(failure_of(error))
         except ValueError as error:  # an embedded NUL, or not a path
             return answers.failed(FetchError(f"not a path: {error}", retryable=False))
 
@@ -91,12 +94,29 @@ class Mapped:
         if walk.own:
             return answers.refused(OWN)
         if place is None:
-            return answers.gone(NOT_LOCAL)
+            return _missing(answers)
         records = read_regular(answers, place, tools.blobs, tools.settings.max_file)
         return [msgspec.structs.replace(each, headers={}) if isinstance(each, FetchedObject) else each for each in records]
 
     async def close(self) -> None:
         """Do nothing: no resources stay open."""
+
+
+def _missing(answers: Answers) -> list[Record]:
+    """Return the answer for a missing file."""
+    request = answers.request
+    if answers.now > request.root.accept and _is_empty(file_path(request.within)):
+        return answers.failed(FetchError(NO_FOLDER, retryable=False))
+    return answers.gone(NOT_LOCAL)
+
+
+def _is_empty(folder: bytes) -> bool:
+    """Return whether a folder is missing or empty."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except OSError as error:
+        return error.errno in MISSING
 
 
 class _Walk:

@@ -30,13 +30,14 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schemas.ports import BrokerIndex, Follower, Logged
+from sinks.feed.feed import Feed
 from sinks.index.errors import IndexDamaged, IndexMoved
 from streams.kafka.client.brokers import is_transient
-from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
+from streams.kafka.client.cluster import Cluster, ClusterError, membership, sentence
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
-from streams.kafka.sink.position import PositionKeeper
+from streams.kafka.sink.position import PositionKeeper, start_of
 from streams.topology.flow import Edge, archive
 
 NOTE = logging.getLogger("harvest").warning
@@ -245,8 +246,7 @@ class IndexSink:
 
     def _begin(self) -> None:
         try:
-            offsets = self._offsets()
-            places = [self._start(partition, offsets.get(partition, 0)) for partition in self.parts]
+            places = self._starts()
         except OSError as error:
             self._fail(error)
             return
@@ -260,17 +260,17 @@ class IndexSink:
         self._commit(wait=False)
         self._placing.found()
 
-    def _start(self, partition: int, offset: int) -> TopicPartition:
-        """Return the start offset of a partition. Raises IndexDamaged, KafkaException."""
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=TIMEOUT)
-        where = f"{self.topic}, partition {partition}"
-        if offset > high:
-            raise IndexDamaged(f"the index holds more than its topic ({where}: {offset:,} of {high:,}): rebuild it")
-        if 0 < offset < low:
-            raise IndexDamaged(
-                f"records were deleted before the index had them ({where}: from {low:,} on, {offset:,} wanted): rebuild it"
-            )
-        return TopicPartition(self.topic, partition, max(low, offset))
+    def _starts(self) -> list[TopicPartition]:
+        """Return the start offsets; a feed that does not fit its topic is emptied, as in a data folder. Raises as `start_of`."""
+        offsets = self._offsets()
+        try:
+            return [start_of(self._consumer, self.topic, partition, offsets.get(partition, 0)) for partition in self.parts]
+        except IndexDamaged as error:
+            if not isinstance(self.index, Feed):
+                raise
+            self.note(f"the feed is made anew: {error}")
+            self.index.empty()
+            return [start_of(self._consumer, self.topic, partition, 0) for partition in self.parts]
 
     def _fail(self, error: Exception) -> None:
         """Pause all partitions and drop their records; later start again from the index's offsets."""

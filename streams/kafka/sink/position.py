@@ -1,11 +1,29 @@
-"""State of a sink's start offsets, and the back-off of attempts to get them."""
+"""Start offsets of a sink: what they are, whether they are known, and the back-off of attempts to get them."""
 
 from __future__ import annotations
 
 import time
 
+from confluent_kafka import Consumer, TopicPartition
+
+from sinks.index.errors import IndexDamaged
+from streams.kafka.client.cluster import TIMEOUT
+
 FIRST, LONGEST = 0.2, 15.0
 """Seconds between two attempts: first and longest."""
+
+
+def start_of(consumer: Consumer, topic: str, partition: int, offset: int) -> TopicPartition:
+    """Return the start offset of a partition, given that of the index. Raises IndexDamaged, KafkaException."""
+    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+    where = f"{topic}, partition {partition}"
+    if offset > high:
+        raise IndexDamaged(f"the index holds more than its topic ({where}: {offset:,} of {high:,}): rebuild it")
+    if 0 < offset < low:
+        raise IndexDamaged(
+            f"records were deleted before the index had them ({where}: from {low:,} on, {offset:,} wanted): rebuild it"
+        )
+    return TopicPartition(topic, partition, max(low, offset))
 
 
 class PositionKeeper:

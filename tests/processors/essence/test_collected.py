@@ -87,6 +87,9 @@ def test_last_template_of_an_oid_counts() -> None:
         (stream(foreign("a"), count=2), "it has 1 templates, not 2"),
         (stream(foreign("a"), tail=b"@FILE { http://x/\n}\n"), "behind its end"),
         (b"<html>Sign in</html>", "byte 0"),
+        (b"", "no template"),
+        (b"@UPDATE {\n}\n", "no template"),
+        (dumps([Template("END")]), "no template"),
         (b"\x1f\x8b\x00binary", "byte 0"),
     ],
 )
@@ -117,6 +120,14 @@ def test_own_summaries_are_left_out() -> None:
     (made,) = summaries(collected(stream(direct, around, other)))
     assert made.location[-1] == "c"
     assert made.attributes["via"] == ("other", "third", "source")
+
+
+def test_gatherer_of_the_same_name_is_rejected() -> None:
+    """Two Gatherers on one machine have one name unless they are given others: the user is told so."""
+    letter, end = collected(stream(foreign("a")), gatherer="source")
+    assert isinstance(letter, Rejected)
+    assert isinstance(end, Partial)
+    assert "the name of this one, source" in letter.reason
 
 
 def test_collected_twice_keeps_the_location() -> None:
@@ -186,11 +197,18 @@ def test_listing_leads_to_the_parts() -> None:
     assert [type(one) for one in collected(b"", LISTING, LIST)] == [Rejected, Partial]
 
 
+@pytest.mark.parametrize("url", [LIST, PART])
+def test_other_page_in_place_of_a_stream_removes_nothing(url: str) -> None:
+    """What a proxy answers instead, with a status of success, is no summary, and what was collected stays."""
+    letter, end = collected(b"<html><title>Sign in</title></html>", media="text/html", url=url)
+    assert isinstance(letter, Rejected)
+    assert isinstance(end, Partial)
+    assert "text/html" in letter.reason
+
+
 def test_only_collected_roots_give_foreign_summaries() -> None:
     """The same bytes in any other root are a document as any other."""
     for root in (replace(ROOT, url="http://source.example/"), replace(ROOT, url="http://other.example/gatherer/soif/")):
         (made,) = summaries(collected(stream(foreign("a")), root=root))
         assert made.url == PART
         assert not made.location
-    (made,) = summaries(collected(stream(foreign("a")), media="text/plain"))
-    assert made.url == PART

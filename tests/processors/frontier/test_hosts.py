@@ -251,3 +251,12 @@ def test_root_whose_url_begins_another_has_own_urls() -> None:
     for root in ("http://a.test/", "http://a.test/b"):
         root_index.add(rows, root, frontier_key(root), root.encode()[-1:] * 16)
     assert [digest for _, digest in root_index.urls_of(rows, "http://a.test/")] == [b"/" * 16]
+
+
+def test_run_does_not_wait_for_the_queue_of_an_ended_root() -> None:
+    """What is left in the queue of a host whose URLs have ended keeps no run from its end."""
+    partition = Partition()
+    partition.seed(20)
+    assert outstanding(partition.rows, 100)
+    partition.give("unseeded", url=f"{HOST}/", root=Root(url=f"{HOST}/", run="2"))
+    assert not outstanding(partition.rows, 100)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from processors.frontier.robots import MAX_LINE, MAX_SITEMAPS, sitemaps
+from schemas.records import CrawlEvent
+from tests.processors.frontier.conftest import Partition
 
 URL = "http://example.org/map.xml"
 
@@ -36,3 +38,11 @@ def test_sitemap_lines_are_bounded() -> None:
     assert len(sitemaps(many)) == MAX_SITEMAPS
     assert sitemaps(b"Sitemap: /" + b"x" * MAX_LINE) == []
     assert sitemaps(b"Sitemap: /\xff") == ["/\ufffd"]
+
+
+def test_full_robots_txt_leaves_room_for_the_usual_sitemap() -> None:
+    """The largest number of sitemap lines, and /sitemap.xml besides, are more than one event has, and all are found."""
+    partition = Partition(sitemaps="yes")
+    robots = b"".join(b"Sitemap: /%d\n" % number for number in range(MAX_SITEMAPS))
+    found = [each for each in partition.resolve(partition.seed(), robots) if isinstance(each, CrawlEvent)]
+    assert len({link.url for event in found for link in event.links}) == MAX_SITEMAPS + 1

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from schemas.records import Removed, Summary
 from sinks.feed import members
-from sinks.feed.errors import FeedDamaged, FeedMissing, FeedMoved
+from sinks.feed.errors import FeedDamaged, FeedMissing, FeedMoved, StreamInterrupted
 from sinks.feed.feed import Feed
 from sinks.feed.mark import Mark, parse_mark
 from sinks.feed.reader import FeedReader
@@ -61,6 +62,22 @@ def test_annotation_is_a_change(feed: Feed, reader: FeedReader) -> None:
     stream = Stream(reader.changes(since))
     assert stream.live[oid("a")].annotations == {"note": ("n",)}
     assert Stream(reader.complete()).live == stream.live
+
+
+def test_collected_again_is_no_change(feed: Feed, reader: FeedReader) -> None:
+    """A collected summary has the version and time of its stream: with other ones alone, those who collect here get nothing new."""
+    first = replace(made("a"), location="http://there/a", attempt="1")
+    feed.apply([first], {})
+    mark = reader.state().mark
+    feed.apply([replace(first, version=5, time=5, attempt="5")], {})
+    assert reader.state().mark == mark
+    feed.apply([replace(first, version=4, type="Old")], {})
+    assert reader.state().mark == mark
+    feed.apply([replace(first, version=6, type="New")], {})
+    assert reader.state().mark.number == mark.number + 1
+    feed.apply([gone("a", 7)], {})
+    feed.apply([replace(first, version=8, type="New")], {})
+    assert Stream(reader.changes(mark)).titles == ["a"]
 
 
 def test_changes_since_a_mark(feed: Feed, reader: FeedReader) -> None:
@@ -183,12 +200,16 @@ def test_unused_feed_is_emptied(tmp_path: Path, clock: Clock) -> None:
 
 
 def test_writer_of_an_emptied_feed_stops(tmp_path: Path, clock: Clock) -> None:
-    """A writer whose feed was made anew applies nothing more: its offsets are of the feed that is gone."""
+    """A writer whose feed was made anew applies nothing from its old offsets, and continues from the new ones."""
     first = Feed(tmp_path / "feed", "g", clock=clock)
     clock.ms += 91 * DAY
     Feed(tmp_path / "feed", "g", clock=clock).close()
-    with pytest.raises(FeedMoved):
-        first.apply([made("a")], {0: 1})
+    for _ in range(2):
+        with pytest.raises(FeedMoved):
+            first.apply([made("a")], {0: 1})
+    assert first.offsets() == {}
+    first.apply([made("a")], {0: 1})
+    assert first.offsets() == {0: 1}
     first.close()
 
 
@@ -203,12 +224,43 @@ def test_two_writers_agree(tmp_path: Path) -> None:
         each.close()
 
 
+def test_slower_writer_brings_back_nothing(tmp_path: Path) -> None:
+    """A batch that another writer has applied long ago does not replace a later content of the same version."""
+    fast, slow = (Feed(tmp_path / "feed", "g") for _ in range(2))
+    fast.apply([made("a", title="first")], {0: 1, 1: 1})
+    fast.apply([made("a", title="annotated")], {0: 2})
+    slow.apply([made("a", title="first")], {0: 1, 1: 1})
+    assert Stream(FeedReader(fast.path).complete()).titles == ["annotated"]
+    slow.apply([made("b")], {0: 1, 1: 2})
+    assert Stream(FeedReader(fast.path).complete()).titles == ["annotated", "b"]
+    fast.close()
+    slow.close()
+
+
 def test_what_soif_cannot_express_is_refused(feed: Feed, reader: FeedReader) -> None:
     """A URL with a line break, or an OID that is none, is refused with its reason, and the others are applied."""
     bad, odd = replace(made("a"), url="http://a\nb"), replace(made("b"), oid="XY")
     refused = feed.apply([bad, odd, made("c")], {0: 3})
     assert [one.change for one in refused] == [bad, odd]
     assert Stream(reader.complete()).titles == ["c"]
+
+
+def test_reader_is_closed_while_it_is_read(feed: Feed) -> None:
+    """Who ends a stream, because its client has gone, need not wait for the piece that a thread is reading."""
+    found, begun, go_on = FeedReader(feed.path), Event(), Event()
+
+    def wait(*_: object) -> int:
+        begun.set()
+        return int(go_on.wait(30))
+
+    found._db.create_scalar_function("pause", wait, 0)
+    thread = Thread(target=lambda: found._db.execute("SELECT pause()").fetchall())
+    thread.start()
+    assert begun.wait(30)
+    found.close()
+    go_on.set()
+    thread.join(30)
+    found.close()
 
 
 def test_missing_and_damaged_feeds(tmp_path: Path) -> None:
@@ -276,6 +328,23 @@ def test_writer_during_a_stream(tmp_path_factory: pytest.TempPathFactory, seed: 
     assert held == Stream(other.complete(part)).live
     for each in (feed, reader, other):
         each.close()
+
+
+def test_complete_stream_has_what_changes_meanwhile(feed: Feed, reader: FeedReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary that is changed while a complete stream is sent is in it all the same: what is not in it is taken for removed."""
+    names = [str(number) for number in range(40)]
+    feed.apply([made(name) for name in names], {})
+    stream = reader.complete()
+    first = next(stream)
+    feed.apply([made(name, 2) for name in names], {})
+    assert set(Stream([first, *stream]).live) == {oid(name) for name in names}
+    monkeypatch.setattr("sinks.feed.reader.LATER", 10)
+    monkeypatch.setattr("sinks.feed.reader.PAGE", 5)
+    stream = reader.complete()
+    next(stream)
+    feed.apply([made(name, 3) for name in names], {})
+    with pytest.raises(StreamInterrupted, match="faster"):
+        list(stream)
 
 
 def test_interrupted_batch_leaves_nothing(feed: Feed, reader: FeedReader, monkeypatch: pytest.MonkeyPatch) -> None:

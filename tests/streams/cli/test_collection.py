@@ -66,6 +66,21 @@ def letter(number: int, reason: str) -> Rejected:
     return Rejected(stage="essence", reason=reason, time=number, url=url, version=1, topic="objects", value=b"x" * 100)
 
 
+def test_broker_of_some_summaries_serves_no_stream_of_all(harvest: Any, tree: Path) -> None:
+    """The stream has what such a Broker leaves out, so that its gateway refuses it; that of the main one serves it."""
+    harvest("gather", tree, "--quiet")
+    found = settings_of(harvest, brokers={"public": {"query": "type:html"}})
+    for broker, served in (("main", True), ("public", False)):
+        gateway = collection_of(found, broker)
+        if served:
+            gateway.feed().close()
+        else:
+            with pytest.raises(ObjectError, match="only some summaries") as caught:
+                gateway.feed()
+            assert caught.value.status == 403
+        gateway.close()
+
+
 def test_missing_data_folder_gives_an_empty_status(harvest: Any) -> None:
     """Without a data folder the status is empty, with a note; no event is known; nothing is created."""
     found = collection_of(settings_of(harvest))

@@ -97,6 +97,14 @@ def test_changes_are_told_and_dry_run_makes_none(harvest: Any, file: Path) -> No
     assert urls == ["http://b.example/", "http://c.example/"]
 
 
+def test_empty_file_prunes_nothing(harvest: Any, file: Path) -> None:
+    """A file without any root, such as one that was not written to its end, does not remove all roots."""
+    harvest("roots", "apply", file)
+    file.write_text("")
+    assert "has no root, and --prune would remove all" in harvest("roots", "apply", file, "--prune", code=2).stderr
+    assert len(list(harvest.lines("roots", "list"))) == 2
+
+
 def test_roots_that_the_file_does_not_have_stay(harvest: Any, file: Path) -> None:
     """Without --prune, other roots stay, and are counted; `roots add` keeps the limits of a plan."""
     harvest("roots", "add", "http://d.example/")

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from processors.essence.formats.container import UnnestLimits
 from schemas.records import Root
@@ -157,6 +158,16 @@ def test_object_of_a_server_comes_from_the_blob_store(place: Place) -> None:
     bodies = ObjectBodies(sources, BodyLimits())
     assert place._replace(bodies=bodies).read(member) == b"one"
     bodies.close()
+
+
+def test_location_of_a_collected_summary_opens_nothing(place: Place) -> None:
+    """Another Gatherer may state that a summary is of a local file below a root, with its digests: the file is not opened."""
+    url = url_of(place.root / "README")
+    own = summary(url, members()["README"])
+    part = "http://source.example/gatherer/soif/3"
+    collected = replace(own, url=f"{part}#{'0' * 64}", object_url=part, path="0" * 64, location=url)
+    assert place.read(own) == members()["README"]
+    assert place.status(collected) == 404
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org/x", "javascript:alert(1)", "", "FILE:///etc/passwd", "../x", "blob"])

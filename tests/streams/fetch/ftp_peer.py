@@ -28,10 +28,11 @@ USUAL: dict[str, bytes] = {
 
 @dataclass
 class FtpPeer:
-    """The server: `replies` by command ("": the greeting), `data` of RETR, MLSD and LIST, and the `commands` that it got."""
+    """The server: `replies` by command ("": the greeting), `data` of RETR, MLSD and LIST, their `end`, the `commands` it got."""
 
     replies: Mapping[str, bytes | Behaviour] = field(default_factory=dict)
     data: bytes | Behaviour = b"hello"
+    end: bytes = b"226 done\r\n"
     commands: list[str] = field(default_factory=list)
     connections: int = 0
     port: int = 0
@@ -74,7 +75,7 @@ class FtpPeer:
     async def _transfer(self, _: FtpPeer, writer: asyncio.StreamWriter) -> None:
         writer.write(b"150 here\r\n")
         await (await self._started.get()).wait()
-        writer.write(b"226 done\r\n")
+        writer.write(self.end)
 
     async def transferred(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         sent = asyncio.Event()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 
 from processors.essence.listings.ftp import MEDIA
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Validators
 from streams.fetch import Fetcher, FetchSettings
-from streams.fetch.adapters import ftp
+from streams.fetch.adapters import ftp, ftp_control
+from streams.fetch.adapters.connection import Connection
+from streams.fetch.answers import FetchError
 from tests.streams.fetch.ftp_peer import FOREVER, LOOPBACK, FtpPeer
 
 SHORT: dict[str, Any] = {"answer_timeout": 0.4, "connect_timeout": 0.4, "total_timeout": 5.0}
@@ -93,6 +98,21 @@ def test_directory_gives_a_listing(world: Any, run: Any, split: Any) -> None:
             assert got.content_type == got.headers["content-type"] == MEDIA
             assert (b"type=file;size=5;" in got.body, event.listing) == (True, True)
             assert [(record.kind, record.listing) for record in known] == [("unchanged", True)]
+
+    run(scenario())
+
+
+def test_directory_that_the_server_cannot_read_is_a_failure(world: Any, run: Any) -> None:
+    """A directory that vsftpd may not read, which it answers with no entry and a code of success, removes nothing."""
+
+    async def scenario() -> None:
+        end = b"226 Transfer done (but failed to open directory).\r\n"
+        async with world(FtpPeer({"FEAT": b"500 what?\r\n"}, b"", end=end)) as here:
+            (event,) = await here.get("pub/")
+            assert (event.kind, event.retryable) == ("failed", False)
+            assert "failed to open directory" in event.reason
+            await here.get("pub/")
+            assert here.peer.connections == 1
 
     run(scenario())
 
@@ -339,6 +359,39 @@ def test_misbehaving_data_connection_is_one_failure(
     run(scenario())
 
 
+def test_broken_connection_is_a_failure_under_uvloop() -> None:
+    """A connection that the peer resets between two commands is a retryable failure, as under the loop of the standard library."""
+
+    async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def scenario() -> None:
+        settings = FetchSettings(allow=("127.0.0.0/8",))
+        server = await asyncio.start_server(_reset, LOOPBACK, 0)
+        async with FtpPeer().running() as peer:
+            control = await ftp_control.Control.open(settings, LOOPBACK, peer.port)
+            control._writer.transport.abort()
+            await asyncio.sleep(0.1)
+            with pytest.raises(FetchError, match="the server closed the connection") as closed:
+                await control.command("NOOP")
+        assert closed.value.retryable
+        with pytest.raises(FetchError, match="connection broken") as broken:
+            await exchange(Connection(settings, LOOPBACK, server.sockets[0].getsockname()[1]))
+        assert broken.value.retryable
+        server.close()
+
+    async def exchange(opened: Connection) -> None:
+        async with opened as connection:
+            await connection.send(b"a\r\n")
+            await asyncio.sleep(0.1)
+            connection.post(b"b\r\n")
+            await connection.send(b"c\r\n")
+
+    uvloop.run(scenario())
+
+
 def test_address_of_passive_mode_is_ignored(world: Any, run: Any) -> None:
     """Data connections go to the address of the server, whatever address it names (RFC 2577, 3)."""
 
@@ -349,6 +402,44 @@ def test_address_of_passive_mode_is_ignored(world: Any, run: Any) -> None:
             for path in "ab":
                 assert (await here.get(path))[-1].kind == "fetched"
             assert (here.peer.commands.count("EPSV"), here.peer.commands.count("PASV")) == (1, 2)
+
+    run(scenario())
+
+
+def test_recursive_listing_of_the_login_says_nothing_of_the_root_directory(world: Any, run: Any, split: Any) -> None:
+    """An ls-lR in the directory of the login does not replace listings below the root directory, where names may be the same."""
+    text = b".:\ntotal 0\n\n./pub:\ntotal 0\n-rw-r--r-- 1 a a 5 Jan  1 2020 x\n"
+
+    async def scenario() -> None:
+        async with world(FtpPeer({"PWD": b'257 "/home"\r\n', "SIZE": b"502 no\r\n"})) as here:
+            here.peer.data = b"type=file;size=%d;modify=20231101000000; ls-lR\r\n" % len(text)
+            await here.get()
+            here.peer.data = text
+            assert b"; x\n" in split(await here.get("pub/"))[0].body
+            here.peer.data = b"type=file;size=1; y\r\n"
+            assert split(await here.get("%2F/pub/"))[0].body == b"type=file;size=1; y\n"
+            assert here.peer.commands[-3:] == ["CWD /pub", "EPSV", "MLSD"]
+
+    run(scenario())
+
+
+def test_recursive_listing_older_than_the_last_listing_does_not_count(world: Any, run: Any, split: Any) -> None:
+    """A directory that was listed by the server is not listed from an older ls-lR, which lacks what was added since."""
+    text = b".:\ntotal 0\n\n./pub:\ntotal 0\n"
+
+    async def scenario() -> None:
+        async with world(FtpPeer({"SIZE": b"502 no\r\n"}, b"type=file; x\r\n")) as here:
+            _, event = split(await here.get("pub/"))
+            here.peer.data = b"type=file;size=%d;modify=20231101000000; ls-lR\r\n" % len(text)
+            await here.get()
+            here.peer.data = b"type=file; x\r\n"
+            (again,) = await here.get("pub/", validators=event.validators)
+            assert again.kind == "unchanged"
+            here.peer.data = text
+            got, event = split(await here.get("pub/"))
+            assert got.body == b""
+            assert [record.kind for record in await here.get("pub/", validators=event.validators)] == ["unchanged"]
+            assert here.peer.commands.count("RETR /ls-lR") == 1
 
     run(scenario())
 

@@ -134,6 +134,17 @@ def test_held_host_returns_what_waits() -> None:
     assert len(edge.queue) == 0
 
 
+def test_host_without_requests_is_forgotten() -> None:
+    """A host keeps no memory once its requests were answered, returned at once, or dropped."""
+    edge = Exchanges(1.0)
+    for n in range(3):
+        edge.pace.hold(f"http://{n}", 100.0)
+        edge.add(n, f"http://{n}")
+    edge.add(3, "http://3")
+    edge.run(10)
+    assert (len(edge.late), len(edge.begun), dict(edge.queue._hosts)) == (3, 1, {})
+
+
 def test_crowded_address_returns_hosts() -> None:
     """Of many hosts at one address, as many wait as the patience allows; each returns with a bounded wait."""
     edge = Exchanges(1.0)

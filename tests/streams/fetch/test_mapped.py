@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from processors.frontier.plans.options import RootOptions
 from processors.identity import file_url
 from schemas.codec import decode, encode
-from schemas.plan import NOT_LOCAL
+from schemas.plan import NO_FOLDER, NOT_LOCAL
 from schemas.records import CrawlEvent, FetchedObject, LocalMap, Plan, Validators
-from streams.fetch import Fetcher, FetchSettings
+from streams.fetch import Fetcher, FetchSettings, StoreError
+from streams.fetch.adapters import Tools
+from streams.fetch.adapters.mapped import Mapped
+from streams.fetch.pace import Pace
+from streams.fetch.settings import INLINE
 
 NOW = 1_700_000_000_000
 SITE = "http://www.example.org/docs/"
@@ -116,6 +122,35 @@ def test_missing_file_is_gone_for_its_reason(read: Any, top: Path, path: str) ->
     """A file that is not there is gone for the reason that the frontier decides on."""
     os.mkfifo(top / "pipe")
     assert (read(path)[1].kind, read(path)[1].reason) == ("gone", NOT_LOCAL)
+
+
+def test_missing_or_empty_folder_is_a_failure(read: Any, top: Path, make_request: Any) -> None:
+    """Where no disk is mounted nothing is gone, unless removals are accepted."""
+    top.rename(top.with_name("elsewhere"))
+    for exists in (False, True):
+        if exists:
+            top.mkdir()
+        for path in ("a/b%20c.txt", "index.html", ""):
+            event = read(path)[1]
+            assert (event.kind, event.reason, event.retryable) == ("failed", NO_FOLDER, False)
+        accepted = msgspec.structs.replace(make_request(SITE).root, accept=NOW)
+        assert (read("index.html", root=accepted)[1].kind, read("index.html", root=accepted)[1].reason) == ("gone", NOT_LOCAL)
+
+
+def test_full_disk_ends_the_run(top: Path, blobs: Any, make_request: Any) -> None:
+    """A body that the blob store cannot store is not the failure of its file: the run has to stop."""
+    blobs.full = OSError(errno.ENOSPC, "No space left on device")
+    (top / "large").write_bytes(b"x" * (INLINE + 1))
+    request = make_request(f"{SITE}large", local=file_url(bytes(top / "large")), within=file_url(bytes(top), folder=True))
+
+    async def fetch() -> Any:
+        async with Fetcher(FetchSettings(), blobs, lambda: NOW) as fetcher:
+            await fetcher.fetch(request)
+            return fetcher.store_error
+
+    assert asyncio.run(fetch()).errno == errno.ENOSPC
+    with pytest.raises(StoreError):
+        list(Mapped(Tools(FetchSettings(), blobs, lambda: NOW, Pace(0.0), asyncio.Semaphore())).read_all([request]))
 
 
 def test_data_folder_is_not_read(read: Any, top: Path) -> None:

@@ -26,6 +26,24 @@ STAGE: Any = topology(TopologySettings(feed=True)).stage(FEED)
 PARTITIONS = 2
 
 
+def test_feed_ahead_of_its_topic_is_filled_again(broker: Broker, tmp_path: Path) -> None:
+    """A feed of a topic that was made anew is emptied, as in a data folder; the worker does not end."""
+    cluster = Cluster(broker.address, f"{broker.topics.prefix}-")
+    topic = broker.topics.make("summaries", 1)
+    broker.topics.make("rejected", 1)
+    one = made("a")
+    broker.append(topic, [(one.oid.encode(), encode(one))])
+    with closing(open_feed(tmp_path, "g")) as feed:
+        feed.apply([made("old")], {0: 99})
+        sink = IndexSink(cluster, "main", feed, stage=STAGE, session=120.0, **sink_options(remote=False))
+        with beside(lambda stop: sink.run(stop.is_set)), closing(FeedReader(feed_file(tmp_path))) as reader:
+            for _ in range(600):
+                if reader.offsets() == {0: 1}:
+                    break
+                time.sleep(0.05)
+            assert Stream(reader.complete()).titles == ["a"]
+
+
 def test_feed_follows_summaries(broker: Broker, tmp_path: Path) -> None:
     """A worker fills the feed, continues where the feed is after a restart, and rejects what SOIF cannot express."""
     cluster = Cluster(broker.address, f"{broker.topics.prefix}-")

@@ -92,6 +92,12 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ftp_recursive, "MAX_TEXT", 1_000_000)
     with pytest.raises(ValueError, match="more than 1,000,000 bytes"):
         read(bz2.compress(b"total 0\n" * 200_000), b".bz2")
+    with pytest.raises(ValueError, match="lines, or"):
+        read(bz2.compress(b".:\n" + b"-\n" * 250_001), b".bz2")
+    assert read(bz2.compress(TREE.rstrip(b"\n") + b"\n" * 300_000), b".bz2") == EXPECTED
+    monkeypatch.setattr(ftp_recursive, "MAX_SECTION", 1_000)
+    with pytest.raises(ValueError, match="1,000 bytes, of one directory"):
+        read(TREE + b"x" * 1_000 + b"\n")
     monkeypatch.setattr(ftp_recursive, "MAX_DIRECTORIES", 2)
     with pytest.raises(ValueError, match="more than 2 directories"):
         read(TREE)

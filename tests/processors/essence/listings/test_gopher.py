@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.listings.gopher import MAX_LINE, MEDIA, NO_URL, REFUSED, failure, parse
+from processors.essence.listings.gopher import MAX_LINE, MEDIA, NO_URL, REFUSED, Failure, failure, parse
 from processors.essence.listings.listing_format import ListedChild
 from processors.urls import canonical
 from schemas.records import Complete, CrawlEvent, Partial, Root, Summary
@@ -165,6 +165,14 @@ def test_error_is_recognized_by_its_form(answer: bytes, missing: bool | None) ->
     """An answer is an error by its form alone; whether the item is missing, by its words."""
     found = failure(answer)
     assert (found.missing if found else None) == missing
+
+
+def test_table_is_not_an_error() -> None:
+    """In place of a file, a single item of type 3 is an error, but a table that begins with a 3 is not."""
+    error = b"3'/x' does not exist\t\terror.host\t1\r\n"
+    assert [failure(answer, menu=False) for answer in (b"3\t1\t2\t5\n4\t1\t2\t6\n", error + error)] == [None, None]
+    for end in (b"", b".\r\n", b".\r\n\r\n"):
+        assert failure(error + end, menu=False) == Failure("'/x' does not exist", missing=True)
 
 
 def test_essence_summarizes_a_menu_and_discovers_its_items(run: Run) -> None:

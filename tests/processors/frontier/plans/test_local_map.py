@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.plan import NOT_LOCAL
-from schemas.records import FetchedObject, LocalMap, Plan, Validators
+from schemas.plan import NO_FOLDER, NOT_LOCAL
+from schemas.records import FetchedObject, LocalMap, Plan, Rejected, Validators
 from tests.processors.frontier.conftest import SITE, Partition, requests
 
 MAP = (LocalMap(url=f"{SITE}docs/", folder="file:///srv/docs/"),)
@@ -51,6 +51,18 @@ def test_missing_file_is_requested_from_its_server(partition: Partition) -> None
     again = {each.url: each for each in requests(partition.seed(run="2", url=f"{SITE}docs/"))}
     assert again[f"{SITE}docs/x"].local
     assert again[f"{SITE}docs/x"].validators == Validators(etag="1")
+
+
+def test_missing_folder_removes_nothing(partition: Partition) -> None:
+    """A page whose mapped folder is missing stays; with `missing = "fetch"` it is requested from the server."""
+    (page,) = requests(partition.seed(Plan(map=MAP), url=f"{SITE}docs/"))
+    (found,) = requests(partition.link(page, f"{SITE}docs/x"))
+    (letter,) = partition.answer(found, "failed", reason=NO_FOLDER)
+    assert isinstance(letter, Rejected)
+    assert letter.reason == NO_FOLDER
+    (page,) = requests(partition.seed(Plan(map=MAP, missing="fetch"), run="2", url=f"{SITE}docs/"))[:1]
+    (asked,) = requests(partition.resolve(partition.answer(page, "failed", reason=NO_FOLDER)))
+    assert (asked.url, asked.local) == (page.url, "")
 
 
 def test_redelivered_events_repeat_their_requests(partition: Partition) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from processors.frontier.plans.rewrite import NAMES, RULES, Rewriting, newest
 from processors.frontier.rows import Table
 from processors.frontier.stage import restore
 from processors.urls import canonical
-from schemas.records import Plan
+from schemas.records import CrawlEvent, Link, Plan, Root, Span, Validators
 from tests.processors.frontier.conftest import SITE, Partition, refusals, requests
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -25,6 +27,8 @@ ID = "0123456789abcdef0123456789abcdef"
         ("session", "a?sid=7&s=whale", "a?sid=7&s=whale"),
         ("session", "(S(abcdefghijklmnopqrstuvwx))/a.aspx", "a.aspx"),
         ("session", "a?utm_source=x", "a?utm_source=x"),
+        ("session", "a/..;sid=1/b", "a/..;sid=1/b"),
+        ("session", "(S(abcdefghijklmnopqrstuvwx));sid=1/b", "b"),
         ("tracking", "a?utm_source=x&id=3&gclid=5&fbclid", "a?id=3"),
         ("tracking", "a?utmost=x", "a?utmost=x"),
         ("query-order", "a?b=2&a=2&b=1&&a=1", "a?a=2&a=1&b=2&b=1"),
@@ -39,7 +43,20 @@ def test_rule_rewrites_what_it_states(rule: str, url: str, expected: str) -> Non
     assert Rewriting([newest(rule)]).rewritten(SITE + url) == SITE + expected
 
 
-PIECES = ["a", "index.html", f";jsessionid={ID}", "/", "?", "&", "=", "sid=", ID, "utm_source=1", "(S(abcdefghijklmnopqrstuvwx))"]
+PIECES = [
+    "a",
+    "index.html",
+    f";jsessionid={ID}",
+    "/",
+    "?",
+    "&",
+    "=",
+    "sid=",
+    ID,
+    "utm_source=1",
+    "(S(abcdefghijklmnopqrstuvwx))",
+    "..",
+]
 PARTS = st.lists(st.sampled_from(PIECES), max_size=12)
 
 
@@ -76,6 +93,27 @@ def test_links_are_rewritten(partition: Partition) -> None:
     plain = Partition()
     (page,) = requests(plain.resolve(plain.seed()))
     assert {each.url for each in requests(plain.link(page, *urls))} == {*urls}
+
+
+def test_rewritten_children_of_a_listing_are_not_missed(partition: Partition) -> None:
+    """A sitemap that names URLs as the rules rewrite them costs no request when it is read again without a change."""
+    plan = Plan(rewrite=("tracking.1",), lastmod="trust")
+    (page,) = requests(partition.resolve(partition.seed(plan)))
+    partition.answer(page)
+    children = tuple(Link(url=f"{SITE}{n}?utm_source=map", kind="page", mark="2020-01-01") for n in range(3))
+
+    def listing(run: str) -> CrawlEvent:
+        there: dict[str, Any] = {"span": Span(low=b"", high=b"\xff" * 16), "coverage": "open", "links": children}
+        root = Root(url=SITE, run=run, host=page.host)
+        return CrawlEvent(kind="discovered", host=page.host, time=partition.now, url=f"{SITE}sitemap.xml", root=root, **there)
+
+    asked = requests(partition.give(listing("1")))
+    assert {each.url for each in asked} == {f"{SITE}{n}" for n in range(3)}
+    for each in asked:
+        partition.answer(each, validators=Validators(md5="m"))
+    assert partition.give(listing("1")) == []
+    assert [each.url for each in requests(partition.seed(run="2"))] == [SITE]
+    assert partition.give(listing("2")) == []
 
 
 def test_redirect_to_the_original_url_exempts_it(partition: Partition) -> None:
