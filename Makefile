@@ -26,8 +26,9 @@ BROWSER := .venv/browser
 TOOLS := .venv/tools/installed
 # agrep and glimpse, which the query language is compared with.
 GLIMPSE := .venv/tools/glimpse/installed
-# Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
-WORKERS := 2
+# Processes for the tests: three, whatever the machine, so that limits on memory and time mean the same everywhere. Many tests wait
+# for servers, so that three keep two cores busy.
+WORKERS := 3
 # Where distributions have their Python, whatever PATH begins with.
 USUAL := /usr/bin/python3
 ARGS :=
