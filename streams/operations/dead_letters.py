@@ -8,6 +8,7 @@ Laws:
   decides.
 - A retried dead letter is resolved: a dead letter of the same origin with the reason `RETRIED` follows it. It is written after the
   original bytes, so that a crash between the two repeats a record and loses none; if the retry fails, a new dead letter is written.
+  That may be written first: so `RETRIED` states the offset in its partition below which dead letters are ended.
 - An unresolved dead letter is never `resolved_offsets`; deleting any subset of the spent ones does not change which are unresolved.
 """
 
@@ -50,12 +51,13 @@ def standing(log: LogAccess, newest: int | None = None) -> list[Rejected]:
 
     `newest`: of about that number of the latest records only, without the bytes that they hold; None: of all.
     """
-    latest: dict[Key, Rejected] = {}
-    for _, one in _all(log) if newest is None else _newest(log, newest):
+    latest: dict[Key, tuple[Logged, Rejected]] = {}
+    for logged, one in _all(log) if newest is None else _newest(log, newest):
         known = latest.get(origin := _origin(one))
-        if known is None or _supersedes(one, known):
-            latest[origin] = one
-    stand = _unresolved(log, list(latest.values()))
+        at = logged._replace(key=b"", value=None, record=None)
+        if known is None or _supersedes((at, one), known):
+            latest[origin] = at, one
+    stand = _unresolved(log, [one for _, one in latest.values()])
     return sorted(stand, key=lambda one: (one.url, one.path, one.topic, one.partition, one.offset))
 
 
@@ -70,9 +72,12 @@ def _origin(one: Rejected) -> Key:
     return (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
 
 
-def _supersedes(one: Rejected, known: Rejected) -> bool:
-    """Return whether a dead letter replaces an earlier one of its origin."""
-    return one.version >= known.version
+def _supersedes(one: tuple[Logged, Rejected], known: tuple[Logged, Rejected]) -> bool:
+    """Return whether a dead letter replaces another one of its origin that was read before it."""
+    (at, letter), (before, earlier) = one, known
+    if letter.reason == RETRIED and letter.detail and before.partition == at.partition and before.offset >= int(letter.detail):
+        return False
+    return letter.version >= earlier.version
 
 
 def _all(log: LogAccess, starts: Sequence[int] = ()) -> Iterator[tuple[Logged, Rejected]]:
@@ -100,7 +105,7 @@ def _newest(log: LogAccess, number: int) -> Iterator[tuple[Logged, Rejected]]:
 
 
 def _bare(one: Rejected) -> Rejected:
-    return msgspec.structs.replace(one, key=None, value=None, detail="")
+    return msgspec.structs.replace(one, key=None, value=None, detail=one.detail if one.reason == RETRIED else "")
 
 
 def _records(log: LogAccess, topic: str, partition: int, start: int = 0) -> Iterator[Logged]:
@@ -174,9 +179,8 @@ class _OriginHistory:
         if self.latest is None:
             self.latest = at, one
             return
-        before, known = self.latest
-        if _supersedes(one, known):
-            self.latest, at = (at, one), before
+        if _supersedes((at, one), self.latest):
+            self.latest, at = (at, one), self.latest[0]
         self.passed.append(at)
 
 
@@ -215,12 +219,15 @@ def retry(log: LogAccess, one: Rejected) -> bool:
     original = _original(log, one)
     if original is None:
         return False
-    now = time.time_ns() // 1_000_000
+    now, key = time.time_ns() // 1_000_000, one.url.encode()
+    # Before the record is put back: a dead letter from here on is about the retry.
+    ends = log.ends("rejected")
+    below = ends[partition_of(key, len(ends))]
     # Bytes that no stage could read go back unchanged; an object's record is written in the encoding of the log.
     log.write([original._replace(time=now)], raw=one.value is not None)
-    said = msgspec.structs.replace(one, reason=RETRIED, detail="", time=now, key=None, value=None)
+    said = msgspec.structs.replace(one, reason=RETRIED, detail=str(below), time=now, key=None, value=None)
     # Written after the record, into the partition that its own key selects: the later of two dead letters of one origin counts.
-    log.write([Logged("rejected", -1, -1, now, one.url.encode(), encode(said))])
+    log.write([Logged("rejected", -1, -1, now, key, encode(said))])
     return True
 
 

@@ -275,13 +275,10 @@ class Control:
                     yield piece
                 ended = True
 
-            try:
-                yield pieces
-            except BaseException:
-                self.close()  # the reply that ends the transfer would be read as that to the next command
-                raise
+            # Also after an error: the reply that ends the transfer would be read as that to the next command.
+            stack.callback(lambda: None if ended else self.close())
+            yield pieces
         if not ended:
-            self.close()
             return
         for _ in range(MAX_PRELIMINARY):
             if reply.code // 100 != 1:
