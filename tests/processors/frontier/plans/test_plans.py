@@ -5,6 +5,11 @@ from __future__ import annotations
 import pytest
 
 from processors.frontier.plans.options import PlanTable
+from processors.frontier.requests import FrontierSettings
+from processors.frontier.rows import Table
+from processors.frontier.stage import Decision
+from processors.frontier.state import UrlState
+from schemas.ports import Origin
 from schemas.records import CrawlEvent, Plan, Root, Validators
 from tests.processors.frontier.conftest import SITE, Partition, requests
 
@@ -63,3 +68,17 @@ def test_plan_that_cannot_be_applied_is_an_error(partition: Partition, plan: Pla
     with pytest.raises(ValueError, match=r"^(deny|hours|rewrite): "):
         partition.seed(plan)
     assert PlanTable(partition.rows).rows.get(b"o|" + SITE.encode()) is None
+
+
+def test_options_of_a_plan_take_the_place_of_settings(partition: Partition) -> None:
+    """Sitemaps, marks, feeds and the interval of refreshing are those of a root's plan, where it states them."""
+    plan = Plan(sitemaps="no", lastmod="ignore", feeds=True, refresh_min=600, price=60)
+    partition.seed(plan)
+    root, other = Root(url=SITE, run="1", refresh=86_400), Root(url="http://b.test/", run="1", refresh=86_400)
+    settings = FrontierSettings(sitemaps="yes", lastmod="trust", price=3_600_000, refresh_min=7_200_000)
+    decision = Decision(Table(partition.rows), partition.now, Origin("crawl", 0, 99, 0), settings)
+    found = [(decision.sitemaps_of(each), decision.lastmod_of(each), decision.feeds_of(each)) for each in (root, other)]
+    assert found == [("no", "ignore", True), ("yes", "trust", False)]
+    # A page that changed at each of twelve visits an hour apart.
+    page = UrlState(url=SITE, kind="page", depth=0, roots=(SITE,), visits=12, changes=12, first=1, confirmed=12 * 3_600_000)
+    assert 600_000 <= decision.refresh_of(page, root) < 7_200_000 <= decision.refresh_of(page, other)
