@@ -51,6 +51,9 @@ def identity_group(stage: str) -> str:
 class ClusterError(Exception):
     """The cluster cannot be reached, or refuses a request; the text is one line."""
 
+    refused = False
+    """Whether the ACLs do not allow the request."""
+
 
 class Cluster(NamedTuple):
     """Address, security and layout of a cluster.
@@ -146,6 +149,13 @@ def cluster_errors(cluster: Cluster) -> Iterator[None]:
         yield
     except KafkaException as error:
         raise ClusterError(sentence(cluster, error.args[0])) from error
+
+
+def cluster_error(cluster: Cluster, error: Any) -> ClusterError:
+    """Return the ClusterError for a KafkaError."""
+    made = ClusterError(sentence(cluster, error))
+    made.refused = isinstance(error, KafkaError) and error.code() in REFUSED
+    return made
 
 
 def sentence(cluster: Cluster, error: Any) -> str:

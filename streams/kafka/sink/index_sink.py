@@ -33,7 +33,7 @@ from schemas.ports import BrokerIndex, Follower, Logged
 from sinks.feed.feed import Feed
 from sinks.index.errors import IndexDamaged, IndexMoved
 from streams.kafka.client.brokers import is_transient
-from streams.kafka.client.cluster import Cluster, ClusterError, membership, sentence
+from streams.kafka.client.cluster import Cluster, ClusterError, cluster_error, membership
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
@@ -120,7 +120,7 @@ class IndexSink:
                 self._place()
                 self._launch()
         except KafkaException as error:
-            raise ClusterError(sentence(self.cluster, error.args[0])) from error
+            raise cluster_error(self.cluster, error.args[0]) from error
         finally:
             self._leave()
             self._pool.shutdown()
@@ -200,7 +200,7 @@ class IndexSink:
     def _told(self, error: KafkaError) -> None:
         """Raise ClusterError unless the consumer recovers by itself."""
         if not is_transient(error):
-            raise ClusterError(sentence(self.cluster, error))
+            raise cluster_error(self.cluster, error)
 
     def _logged(self, message: Message) -> Logged:
         """Return the record of a message, with its value still encoded."""
@@ -251,7 +251,7 @@ class IndexSink:
             self._fail(error)
             return
         except KafkaException as error:
-            self._fail(ClusterError(sentence(self.cluster, error.args[0])))
+            self._fail(cluster_error(self.cluster, error.args[0]))
             return
         # Resume before assigning: a client assigned to paused partitions checks only a second later whether they still are.
         self._pause(self.parts, on=False)

@@ -25,7 +25,7 @@ from sinks.index.opensearch.server import Server
 from streams.edges.extensions import Extensions
 from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
-from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.registry import wire
 from streams.kafka.client.security import Security
 from streams.kafka.client.topic_identity import TopicWatch
@@ -158,11 +158,14 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         self.telling.hold(reason)
         return bool(reason)
 
-    def hold(self) -> None:
-        """Hold a worker that failed because the cluster refuses it, and start it again; else, or if it is to stop, return."""
+    def hold(self, *, refused: bool = False) -> None:
+        """Hold a worker that failed because the cluster refuses it, and start it again; else, or if it is to stop, return.
+
+        `refused`: the failure itself is a refusal, though the cluster may accept the worker again by now.
+        """
         if self.telling.stopping():
             return
-        lately = time.monotonic() - self.telling.refused_at < LATELY
+        lately = refused or time.monotonic() - self.telling.refused_at < LATELY
         hold_refused(self.refusal, self.telling.hold, self.telling.logs.say, lately=lately)
 
 
@@ -198,8 +201,8 @@ def run_stage(
     telling.refused = context.hold
     try:
         runner(context)
-    except (Exception, SystemExit):
-        context.hold()
+    except (Exception, SystemExit) as error:
+        context.hold(refused=isinstance(error, ClusterError) and error.refused)
         raise
 
 
