@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from ada_url import normalize_url
 
@@ -47,17 +47,20 @@ def _host(text: str) -> str:
     return _host(host.rstrip(".")) if host.endswith(".") else host
 
 
-def split(url: str, scheme: str) -> tuple[str, str] | None:
-    """Return authority and path of `scheme://authority/path`, without fragment; None for another form, or with a control character.
+def split(url: str, scheme: str) -> tuple[str, bytes] | None:
+    """Return authority and unescaped path of `scheme://authority/path`, without fragment and first slash; None for another form.
 
-    The path has its first slash, or is empty.
+    A control character that is not escaped, and a lone surrogate, are another form too.
     """
     head, mark, rest = url.strip("\x00\t\n\x0b\x0c\r ").partition("://")
     rest = rest.partition("#")[0]
     if not mark or head.lower() != scheme or any(c < " " or c == "\x7f" for c in rest):
         return None
-    authority, slash, path = rest.partition("/")
-    return authority, slash + path
+    authority, _, path = rest.partition("/")
+    try:
+        return authority, unquote_to_bytes(path)
+    except UnicodeEncodeError:  # a lone surrogate
+        return None
 
 
 def escaped(data: bytes, safe: str) -> str:

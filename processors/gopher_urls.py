@@ -35,11 +35,7 @@ def canonical_gopher(url: str) -> str | None:
     parts = split(url, "gopher")
     if parts is None:
         return None
-    authority, path = parts
-    try:
-        raw = unquote_to_bytes(path[1:])
-    except UnicodeEncodeError:  # a lone surrogate
-        return None
+    authority, raw = parts
     return gopher_url(authority, GopherItem(chr(raw[0]), raw[1:]) if raw else GopherItem(MENU, b""))
 
 

@@ -41,12 +41,9 @@ def canonical_news(url: str) -> str | None:
     parts = split(url, "news")
     if parts is None:
         return None
-    authority, path = parts
+    authority, name = parts
     # RFC 5538 has no query; a `?` of a pattern that was not escaped is one.
-    try:
-        return news_url(authority, unquote_to_bytes(path[1:]) or b"*")
-    except UnicodeEncodeError:  # a lone surrogate
-        return None
+    return news_url(authority, name or b"*")
 
 
 def news_url(authority: str, name: bytes) -> str | None:

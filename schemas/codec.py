@@ -150,7 +150,7 @@ def _loader(cls: type[Record]) -> Callable[[dict[str, Any]], Any]:
 
 @cache
 def _hints(cls: type[Record]) -> dict[str, Any]:
-    hints = get_type_hints(cls, vars(records))
+    hints = get_type_hints(cls)
     return {n: hints[n] for n in cls.__struct_fields__}
 
 

@@ -21,7 +21,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from schemas import records
 from schemas.ports import Logged
 from schemas.records import Record
 from schemas.soif_syntax import Template
@@ -155,5 +154,5 @@ def _fault(path: str, expected: str, value: Any) -> JsonError:
 
 @cache
 def _hints(cls: type[Record]) -> dict[str, Any]:
-    hints = get_type_hints(cls, vars(records))
+    hints = get_type_hints(cls)
     return {name: hints[name] for name in cls.__struct_fields__}

@@ -8,12 +8,13 @@ Sequences are tuples, so that a decoded record equals the encoded one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from schemas.plan import LocalMap, Plan
 from schemas.record import Record
+from schemas.rejected import MAX_DETAIL, MAX_REASON, Rejected
 
-__all__ = ["LocalMap", "Plan", "Record"]
+__all__ = ["MAX_DETAIL", "MAX_REASON", "LocalMap", "Plan", "Record", "Rejected"]
 # Only what this module imports has to be listed here to be imported from it.
 
 Values = tuple[str | bytes, ...]
@@ -26,8 +27,6 @@ DEFAULT_TTL = 24 * 7 * 86_400
 DEFAULT_REFRESH = 4 * 7 * 86_400
 """Refresh-rate in s: 4 weeks (same place), so that several attempts fail before anything expires."""
 
-MAX_REASON = 200
-MAX_DETAIL = 2_000
 MAX_LINKS = 1_000
 MAX_COPIES = 100
 MAX_MOVES = 10
@@ -353,30 +352,6 @@ class Role(Record, frozen=True, kw_only=True):
     copy_of: str = ""
     copies: tuple[str, ...] = ()
     count: int = 0
-
-
-class Rejected(Record, frozen=True, kw_only=True):
-    """A dead letter: the record that could not be processed, the reason, and the data for a retry."""
-
-    stage: str
-    reason: str
-    time: int
-    url: str = ""
-    path: str = ""
-    version: int = 0
-    detail: str = ""
-    topic: str = ""
-    partition: int = -1
-    offset: int = -1
-    key: bytes | None = None
-    value: bytes | None = None
-
-    BOUNDS: ClassVar[Mapping[str, int]] = {"reason": MAX_REASON, "detail": MAX_DETAIL}
-
-    def __post_init__(self) -> None:
-        for name, bound in self.BOUNDS.items():
-            if len(getattr(self, name)) > bound:
-                raise ValueError(f"Rejected.{name}: at most {bound} characters")
 
 
 RECORDS: tuple[type[Record], ...] = (

@@ -10,7 +10,7 @@ Laws:
 - A stream is read twice: first to its end, so that one that is cut short, or has a wrong count, gives nothing and removes nothing.
 - A template that is SOIF, but no summary, is left out and rejected; then, too, nothing is removed.
 - Of several templates with the same OID the last counts; one in DELETE counts as none.
-- A stream of a Gatherer with the name of this one is rejected: nothing in it could be told from what is ours.
+- A stream of a Gatherer with the name of this one is rejected: its summaries would be taken for ours, and left out.
 - A summary that comes from this Gatherer, directly or by way of others (`via`), is left out: so a ring of Gatherers comes to rest.
 - OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
   is kept as `location`, which nothing ever opens.

@@ -23,7 +23,7 @@ LISTING = "application/x-harvest-soif-parts"
 
 
 def template(kind: str, url: str = "", **attributes: object) -> bytes:
-    """Return a template as SOIF; an attribute with the value None is left out, and `_` in a name stands for a hyphen."""
+    """Return a template as SOIF; an attribute with the value None is left out, and `_` in a name is written as a hyphen."""
     found = ((name.replace("_", "-"), value) for name, value in attributes.items() if value is not None)
     return dumps([Template(kind, url, tuple(Attribute(name, str(value).encode()) for name, value in found))])
 

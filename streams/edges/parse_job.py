@@ -24,7 +24,6 @@ from processors.essence import recognize, stage, summarize
 from processors.essence.extensions import OwnError
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.summarize import Facts, SummaryError
-from schemas import records as declared
 from schemas.codec import encode, record_type
 from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary
 from streams.edges.extensions import Extensions, load
@@ -98,7 +97,7 @@ class Frame(NamedTuple):
 _chunk = msgspec.msgpack.Decoder(Chunk).decode
 pack = msgspec.msgpack.encode
 _TEXTS = {str, bytes}
-_hints = get_type_hints(Summary, vars(declared))
+_hints = get_type_hints(Summary)
 _attributes = dict[str, tuple[Any, ...]]
 """msgspec checks no further where a value may be of two kinds of text."""
 _told = msgspec.msgpack.Decoder(

@@ -7,10 +7,7 @@ Laws:
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -19,7 +16,8 @@ from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Tools
 from streams.fetch.adapters.connection import Connection
 from streams.fetch.answers import ALLOW, Answers, FetchError
-from streams.fetch.hosts import MAX_TRIED, lookup
+from streams.fetch.hosts import MAX_TRIED
+from streams.fetch.name_lookup import NameLookup, lookup
 
 THREADS = 4
 
@@ -30,12 +28,11 @@ class Addresses:
     def __init__(self, tools: Tools, port: int) -> None:
         self._tools = tools
         self._port = port
-        self._lookup = tools.lookup or lookup
-        self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
+        self._lookup = NameLookup(tools.settings, tools.lookup or lookup, THREADS)
 
     def close(self) -> None:
-        """Shut down the threads without waiting; one that waits for a name server ends with the time-out of its lookup."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End look-ups without waiting for them."""
+        self._lookup.close()
 
     def port(self, host: str) -> int:
         """Return the port of a frontier key."""
@@ -81,19 +78,4 @@ class Addresses:
 
     async def of(self, host: str) -> Sequence[str]:
         """Return the addresses of a frontier key, all of them allowed to be connected to. Raises FetchError."""
-        settings, name = self._tools.settings, urlsplit(host).hostname or ""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(settings.dns_timeout):
-                found = await loop.run_in_executor(self._threads, self._lookup, name, self.port(host))
-        except TimeoutError as error:
-            raise FetchError(f"cannot resolve {name}: no answer in time", retryable=True) from error
-        except (OSError, UnicodeError) as error:
-            unknown = isinstance(error, UnicodeError) or error.errno == socket.EAI_NONAME
-            raise FetchError(f"cannot resolve {name}: {getattr(error, 'strerror', '') or error}", retryable=not unknown) from error
-        if not found:
-            raise FetchError(f"cannot resolve {name}: no address", retryable=True)
-        for address in found:
-            if why := guard(address, settings.networks):
-                raise FetchError(f"{name} is not to be dialled: {why}; {ALLOW}", retryable=False)
-        return found
+        return await self._lookup.addresses(urlsplit(host).hostname or "", self.port(host))

@@ -10,20 +10,19 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from processors.frontier.robots import MAX_ROBOTS, allowed, product_token
 from processors.identity import frontier_key
 from processors.schemes import is_web
-from processors.urls import canonical, guard
+from processors.urls import canonical
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters import Lookup
 from streams.fetch.adapters.web import REDIRECTS, Web
-from streams.fetch.answers import ALLOW, Answers, FetchError
+from streams.fetch.answers import Answers, FetchError
 from streams.fetch.decode import Decoding
+from streams.fetch.name_lookup import NameLookup
 from streams.fetch.pace import Pace
 from streams.fetch.settings import FetchSettings
 
@@ -37,12 +36,6 @@ ROBOTS_TTL = 3_600_000
 """How long they are kept, in ms; RFC 9309 (2.4) allows a day."""
 
 
-def lookup(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host from getaddrinfo, in its order (RFC 6724)."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
 class Hosts:
     """Answers requests to resolve."""
 
@@ -51,14 +44,13 @@ class Hosts:
         self._pace = pace
         self._places = places
         self._settings = settings
-        self._lookup = look
-        self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
+        self._lookup = NameLookup(settings, look, THREADS)
         self._known: dict[str, tuple[int, bytes | None]] = {}
         """Expiry and robots.txt by host; None disallows all."""
 
     def close(self) -> None:
-        """Shut down the threads without waiting; one that waits for a name server ends with the time-out of its lookup."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End look-ups without waiting for them."""
+        self._lookup.close()
 
     async def resolve(self, request: FetchRequest, now: int) -> list[Record]:
         """Return the one event that describes a host. Waits for its slot without limit: the frontier waits for this event only."""
@@ -93,22 +85,7 @@ class Hosts:
     async def addresses(self, host: str) -> Sequence[str]:
         """Return the addresses of a frontier key, all of them allowed to be connected to. Raises FetchError."""
         parts = urlsplit(host)
-        name, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._settings.dns_timeout):
-                found = await loop.run_in_executor(self._threads, self._lookup, name, port)
-        except TimeoutError as error:
-            raise FetchError(f"cannot resolve {name}: no answer in time", retryable=True) from error
-        except (OSError, UnicodeError) as error:
-            unknown = isinstance(error, UnicodeError) or error.errno == socket.EAI_NONAME
-            raise FetchError(f"cannot resolve {name}: {getattr(error, 'strerror', '') or error}", retryable=not unknown) from error
-        if not found:
-            raise FetchError(f"cannot resolve {name}: no address", retryable=True)
-        for address in found:
-            if why := guard(address, self._settings.networks):
-                raise FetchError(f"{name} is not to be dialled: {why}; {ALLOW}", retryable=False)
-        return found
+        return await self._lookup.addresses(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
 
     async def _robots(self, host: str, addresses: Sequence[str]) -> tuple[str, bytes]:
         """Return the first address that answered, and robots.txt (empty: all allowed). Raises FetchError if all is disallowed."""

@@ -10,20 +10,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
-from schemas.codec import decode
-from schemas.records import CrawlEvent
-from streams.store import Store
 from tests.bench.figures import BenchError, Figure, Goal
 from tests.bench.frontier_rows import Load
 from tests.bench.objects import HARVEST, environment
-from tests.samples.host_farm import Farm
+from tests.samples.host_farm import Farm, event_kinds
 
 GIB = 1 << 30
 START = 60.0
@@ -51,7 +46,7 @@ def crawl(hosts: int, pauses: tuple[float, float], seconds: float, work: Path) -
             finally:
                 process.send_signal(signal.SIGINT if last else signal.SIGKILL)
                 process.communicate()
-        events = kinds(work / "data")
+        events = event_kinds(work / "data")
         yield Figure("hosts", "of the sum of 1/pause", shares[0], "share", against, Goal(">=", 0.95))
         yield Figure("hosts", "after a kill", shares[1], "share", against, Goal(">=", 0.95))
         yield Figure("hosts", "requests", farm.requests(), "requests", "as counted at the servers")
@@ -75,16 +70,6 @@ def steady(farm: Farm, process: subprocess.Popen[bytes], pause: float) -> float:
         time.sleep(0.1)
     time.sleep(pause)
     return time.monotonic()
-
-
-def kinds(folder: Path) -> Counter[str]:
-    """Count the events of each kind."""
-    found: Counter[str] = Counter()
-    with Store(folder, readonly=True) as store:
-        for partition, end in enumerate(store.ends("crawl")):
-            for logged in store.read("crawl", partition, 0, end):
-                found[cast("CrawlEvent", decode(logged.value or b"")).kind] += 1
-    return found
 
 
 def rows(urls: int, work: Path) -> Iterator[Figure]:

@@ -11,12 +11,17 @@ import resource
 import socket
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
+
+from schemas.codec import decode
+from schemas.records import CrawlEvent
+from streams.store import Store
 
 BACKLOG = 16
 SPARE = 300
@@ -122,3 +127,13 @@ class Farm:
         if path != "/" and not path[1:].isdigit():
             return "404 Not Found", "text/plain", b""
         return "200 OK", "text/html", f"<title>{path} of {address}</title><p>{address} {path} {links}".encode()
+
+
+def event_kinds(folder: Path) -> Counter[str]:
+    """The number of events of each kind."""
+    found: Counter[str] = Counter()
+    with Store(folder, readonly=True) as store:
+        for partition, end in enumerate(store.ends("crawl")):
+            for logged in store.read("crawl", partition, 0, end):
+                found[cast("CrawlEvent", decode(logged.value or b"")).kind] += 1
+    return found

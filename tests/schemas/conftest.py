@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import strategies as st
 
-from schemas import records
 from schemas.records import Record
 
 LONG = st.integers(-(2**53), 2**53)
@@ -39,7 +38,7 @@ NARROW = {"depth": INT, "mode": INT, "moves": INT, "partition": INT, "status": I
 
 def record(cls: type[Record]) -> st.SearchStrategy[Record]:
     """Return a strategy for any record of a class."""
-    hints = get_type_hints(cls, vars(records))
+    hints = get_type_hints(cls)
     return st.builds(cls, **{name: NARROW[name] if name in NARROW else values(hints[name]) for name in cls.__struct_fields__})
 
 

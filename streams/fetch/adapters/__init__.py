@@ -63,7 +63,7 @@ class BulkAdapter(Protocol):
 
 
 MAPPED = "mapped"
-"""Stands for a scheme in `ADAPTERS`: the adapter of requests that name a local file instead of asking a server."""
+"""Key in `ADAPTERS` of the adapter that reads local files for URLs of a server (`FetchRequest.local`)."""
 ADAPTERS: Mapping[str, str] = {
     "file": "streams.fetch.adapters.local:Local",
     "ftp": "streams.fetch.adapters.ftp:Ftp",

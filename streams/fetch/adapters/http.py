@@ -12,7 +12,8 @@ from streams.fetch.adapters import Tools
 from streams.fetch.adapters.chain import Chain, Redirect
 from streams.fetch.adapters.web import Web
 from streams.fetch.answers import ALLOW, Answers, FetchError
-from streams.fetch.hosts import Hosts, lookup
+from streams.fetch.hosts import Hosts
+from streams.fetch.name_lookup import lookup
 
 
 class Http:

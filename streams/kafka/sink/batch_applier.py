@@ -61,8 +61,8 @@ class Applier:
         except OSError:
             self.saw("retried", len(changes))
             raise
-        told = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
-        self._send([(refused_letter(self._stage, why, read.logged), read.headers) for why, read in told])
+        refused = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
+        self._send([(refused_letter(self._stage, why, read.logged), read.headers) for why, read in refused])
         if failed and self._whole:
             # The feed stores no offsets with a batch of which it refuses something.
             self._index.apply([], ends)

@@ -123,7 +123,7 @@ def test_own_summaries_are_left_out() -> None:
 
 
 def test_gatherer_of_the_same_name_is_rejected() -> None:
-    """Two Gatherers on one machine have one name unless they are given others: the user is told so."""
+    """A stream from a Gatherer with our own name is rejected, with the reason: two on one machine have the same name by default."""
     letter, end = collected(stream(foreign("a")), gatherer="source")
     assert isinstance(letter, Rejected)
     assert isinstance(end, Partial)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import blake2s
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from schemas.ports import BrokerIndex
 from schemas.records import Removed, Summary
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.tantivy.index import TantivyIndex
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
 
 Open = Callable[[Path], BrokerIndex]
 
@@ -104,3 +107,16 @@ def removed() -> Callable[..., Removed]:
         return Removed(**about, version=published, time=time, reason="gone", published=published)
 
     return make
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest, search_client: OpenSearch) -> Iterator[str]:
+    """The alias of the test's own index."""
+    yield (made := f"t{uuid.uuid4().hex[:10]}")
+    search_client.indices.delete(index=f"{made}*", ignore_unavailable=True)
+
+
+@pytest.fixture
+def open_index(opensearch: str, name: str) -> Callable[..., OpenSearchIndex]:
+    """Function that opens the test's own index."""
+    return lambda **more: OpenSearchIndex(opensearch, name, **more)

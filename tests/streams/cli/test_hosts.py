@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from schemas.codec import decode
-from schemas.records import CrawlEvent
-from streams.store import Store
-from tests.samples.host_farm import Farm
+from tests.samples.host_farm import Farm, event_kinds
 
 HOSTS = 200
 ALLOW = ("--allow", "127.0.0.0/8", "--pause", "1", "--quiet", "--data", "d")
 PATIENCE = 240.0
-
-
-def kinds(folder: Path) -> Counter[str]:
-    """The number of events of each kind."""
-    found: Counter[str] = Counter()
-    with Store(folder, readonly=True) as store:
-        for partition, end in enumerate(store.ends("crawl")):
-            for logged in store.read("crawl", partition, 0, end):
-                found[cast("CrawlEvent", decode(logged.value or b"")).kind] += 1
-    return found
 
 
 @pytest.mark.slow(30)
@@ -51,6 +37,6 @@ def test_pauses_of_many_hosts_are_kept_through_a_kill(harvest: Any, tmp_path: Pa
         assert farm.broken() == []
         assert {address: len({one.path for one in asked}) for address, asked in farm.asked.items()} == dict.fromkeys(farm.pauses, 8)
         # Those in flight at the kill were repeated, at most as many as each host has credit for.
-        found = kinds(tmp_path / "d")
+        found = event_kinds(tmp_path / "d")
         assert found["fetched"] == HOSTS * 7
         assert found["deferred"] < 0.05 * farm.requests()

@@ -16,6 +16,7 @@ import pytest
 from processors.identity import frontier_key
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Root
 from streams.fetch import Fetcher, FetchSettings
+from tests.streams.fetch.ftp_peer import FtpPeer
 
 NOW = 1_700_000_000_000
 LOOPBACK = "127.0.0.1"
@@ -185,3 +186,29 @@ def split() -> Callable[[list[Record]], tuple[FetchedObject | None, CrawlEvent]]
         return (objects[0] if objects else None), event
 
     return take
+
+
+class FtpWorld:
+    """A fetcher, and a server."""
+
+    def __init__(self, peer: FtpPeer, fetcher: Fetcher, make: Callable[..., FetchRequest]) -> None:
+        self.peer = peer
+        self.fetcher = fetcher
+        self.make = make
+
+    async def get(self, path: str = "", **options: Any) -> list[Record]:
+        return await self.fetcher.fetch(self.make(self.peer.url + path, **({"address": LOOPBACK} | options)))
+
+
+@pytest.fixture
+def ftp_world(blobs: Any, now: int, make_request: Callable[..., FetchRequest]) -> Callable[..., Any]:
+    """An async context manager that gives an FtpWorld, without pauses and with loopback allowed, unless settings override it."""
+
+    @asynccontextmanager
+    async def open_world(peer: FtpPeer | None = None, **settings: Any) -> AsyncIterator[FtpWorld]:
+        usual: dict[str, Any] = {"pause": 0.0, "allow": ("127.0.0.0/8",)}
+        given = FetchSettings(**(usual | settings))
+        async with (peer or FtpPeer()).running() as running, Fetcher(given, blobs, lambda: now) as fetcher:
+            yield FtpWorld(running, fetcher, make_request)
+
+    return open_world
