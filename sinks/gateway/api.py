@@ -38,6 +38,7 @@ ANY: Responses = {
     414: {"description": "The address is too long."},
     422: _error("A parameter is impossible or unknown."),
     429: {"description": "Too many requests of this client."},
+    431: {"description": "The head of the request is too long."},
     503: _error("Too many searches, or the index or the log cannot be read now."),
 }
 _MARKS = re.compile(f"[{OPEN}{CLOSE}]")

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 from typing import cast
 
@@ -74,6 +75,19 @@ class Protocol(H11Protocol):
             # The application begins after this: it may end a connection whose client does not read.
             cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
             self._wait(PATIENCE)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request of HTTP; called while its error is handled. A head that is too long is 431 (RFC 6585, 5)."""
+        error = sys.exception()
+        if not isinstance(error, h11.RemoteProtocolError) or error.error_status_hint != HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            super().send_400_response(msg)
+            return
+        text = f"The head of the request is longer than {MAX_HEAD:,} bytes.\n".encode("ascii")
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text))), ("Connection", "close")]
+        status = HTTPStatus(error.error_status_hint)
+        answer = [h11.Response(status_code=status, headers=headers, reason=status.phrase), h11.Data(data=text), h11.EndOfMessage()]
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in answer))
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, which may begin as late as the connection may be idle."""

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sinks.gateway import server
+from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
 from tests.sinks.gateway.clients import get, hostile_client
 from tests.sinks.gateway.doubles import CollectionDouble
@@ -41,7 +41,19 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproce
 @pytest.mark.slow(40)
 def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     """Whatever is asked for: no error of ours, and each answer has a status, a type and a form that OpenAPI names."""
-    command = ["run", f"{running[1]}openapi.json", "--max-examples", "5", "--checks", CHECKS, "--no-color", "--workers", "2"]
+    command = [
+        "run",
+        f"{running[1]}openapi.json",
+        "--max-examples",
+        "5",
+        "--checks",
+        CHECKS,
+        "--no-color",
+        "--workers",
+        "2",
+        "--seed",
+        "1",
+    ]
     # Its plugin for pytest is off (pyproject.toml), so it runs as a program.
     done = subprocess.run(
         [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", *command],
@@ -75,6 +87,17 @@ def test_two_hundred_clients_are_served(tmp_path: Path) -> None:
         assert _resident(process.pid) - before < MEMORY
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_address_that_is_too_long_is_refused(running: tuple[subprocess.Popen[str], str]) -> None:
+    """The refusal has a status of its own, which OpenAPI names, whether or not the end of the address was read."""
+    parts = urlsplit(running[1])
+    described = json.loads(get(running[1], "/openapi.json")[1])["paths"]["/api/why"]["get"]["responses"]
+    for length, end, status in [(guard.MAX_URL, " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414), (server.MAX_HEAD, "", 431)]:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), 60) as peer:
+            peer.sendall(f"GET /api/why?url={'a' * length}{end}".encode("ascii"))
+            assert peer.recv(100).split()[1] == str(status).encode("ascii")
+        assert str(status) in described
 
 
 def _resident(pid: int) -> int:
