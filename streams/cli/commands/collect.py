@@ -32,7 +32,8 @@ def collect(
     from processors.essence.collected import ROOT
 
     roots = [collected_url(url, ROOT) for url in urls]
-    flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
+    # A gateway is made to be asked: a collection is 17 requests at most.
+    flags = {"fetch__pause": pause or 0.0, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
     found = settings(config, data=data, **flags)
     if found.kafka.brokers:
         from streams.cli.commands.roots import add_roots

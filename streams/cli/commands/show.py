@@ -11,6 +11,7 @@ from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
     from schemas.records import Summary
+    from streams.config.settings import Settings
     from streams.store import Store
 
 
@@ -31,7 +32,8 @@ def show(
         summary = ask_index(found, broker, lambda index: indexed(found, index, what))
     else:
         with reading(found) as store:
-            summary = _summary(store, broker, what, found.gatherer)
+            own = _summary(store, broker, what, found.gatherer)
+        summary = own or _collected(found, broker, what)
     if json:
         from schemas.jsonform import line
 
@@ -43,9 +45,12 @@ def show(
     write_bytes(dumps([to_template(summary)]))
 
 
-def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
-    """Return the Broker's version of a summary from the rows of a data folder: they know what was removed. Raises Failure."""
-    from streams.cli.objectnames import no_summary, oids_of, removed
+def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary | None:
+    """Return the Broker's version of a summary from the rows of a data folder; None: it has none.
+
+    The rows know what was removed: that raises Failure.
+    """
+    from streams.cli.objectnames import oids_of, removed
     from streams.operations.registered import entry, summary_of
     from streams.store.data_folder import gatherer as stored
 
@@ -55,4 +60,15 @@ def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
             return summary
         if found is not None:
             raise removed(what)
-    raise no_summary(what)
+    return None
+
+
+def _collected(found: Settings, broker: str, what: str) -> Summary:
+    """Return a summary whose `location` is the URL meant, from the index, which alone knows it by that URL. Raises Failure."""
+    from streams.cli.index_access import ask_index
+    from streams.cli.objectnames import indexed, no_summary
+    from streams.store.data_folder import index_folder
+
+    if not index_folder(found.data, broker).is_dir():
+        raise no_summary(what)
+    return ask_index(found, broker, lambda index: indexed(found, index, what))

@@ -50,7 +50,9 @@ def test_collector_equals_the_source(harvest: Any, tree: Path) -> None:
         (hit,) = harvest.lines("search", "title:Moby", "--data", "collector")
         assert hit["url"] == (tree / "page.html").as_uri()
         # Nothing of it is known here, or opened: only its summary was collected.
-        assert "foreign-gatherer{6}:\tsource" in harvest("show", hit["oid"], "--data", "collector").output
+        shown = harvest("show", hit["oid"], "--data", "collector").output
+        assert "foreign-gatherer{6}:\tsource" in shown
+        assert harvest("show", tree / "page.html", "--data", "collector").output == shown
         (tree / "notes" / "copy.txt").unlink()
         (tree / "page.html").write_text("<html><title>Ahab</title><body>The captain.</body></html>")
         (tree / "new.txt").write_text("A new one.\n")
