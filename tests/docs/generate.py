@@ -2,7 +2,8 @@
 
 The text between `<!-- NAME: ... -->` and `<!-- end of NAME -->` is the result of a function of `PARTS`. A `console` block of
 `PAGES` is a session: each line that begins with `$ ` is run, in order, in one folder that has the sample corpus; its output
-follows it. A block after `<!-- file: PATH -->` is a file of that folder.
+follows it. A block after `<!-- file: PATH -->` is a file of that folder. A line that ends with ` &` starts a server: its output is
+its first line, and it is stopped at the end of its session. Where it is shown with the port 8380, it has a free one.
 
 Run as a program (`python -m tests.docs.generate`), it rewrites all of them. The folder is shown as `/srv/demo`; the real folder has
 a name of the same length, so that byte counts equal those of a reader who uses that name.
@@ -14,10 +15,12 @@ import ast
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +45,9 @@ PAGES = ("README.md", "streams/cli/README.md", "processors/essence/README.md", "
 SHOWN = "/srv/demo"
 """The folder of the sessions, as shown to readers."""
 
+PORT = "8380"
+"""The port of servers, as shown to readers."""
+
 GATHERER = "example"
 """The name of the Gatherer in the sessions."""
 
@@ -59,7 +65,8 @@ VARYING = (
     (r"\b\d{10}\.\d{3}\b", "SECONDS"),
     (r"(?m)^(seconds|bytes in|bytes of summaries|summaries to bytes in) .*$", r"\1 MEASURED"),
     (r"-[0-9a-f]{8}-[0-9a-f]{12}-[0-9a-f]{12}\b", "-RULES"),
-    (r"(object-url)\{\d+\}", r"\1{N}"),
+    (r"(object-url|location)\{\d+\}", r"\1{N}"),
+    (r"/gatherer/soif/\d+", "/gatherer/soif/PART"),
     (r", \d+\.\d\d\]", ", SCORE]"),
     (r"(?m)^ +\d+\.\d\d  (?=\S)", "  SCORE  "),
     (r"\b[0-9a-f]{64}\b", "OID"),
@@ -195,11 +202,20 @@ def run(command: str, folder: Path) -> str:
         code, output = done.returncode, done.stdout + done.stderr
     if code:
         raise ValueError(f"{command}: exit code {code}: {output}")
-    for url in re.findall(r"(?m)^@FILE \{ (\S+)$", output):
-        # An OID is computed from the URL, so it must be that of the URL shown.
-        output = output.replace(oid(GATHERER, url), oid(GATHERER, url.replace(str(folder), SHOWN)))
-    lines = output.replace(str(folder), SHOWN).splitlines()
+    output = with_shown_oids(output, str(folder))
+    lines = output.splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if not PROGRESS.match(line))
+
+
+def with_shown_oids(output: str, folder: str) -> str:
+    """Output with the shown folder in place of the real one, and with the OIDs and parts of streams that its URLs have then."""
+    for url in re.findall(r"(?m)^location\{\d+\}:\t(\S+)$", output):
+        real, shown = oid(GATHERER, url), oid(GATHERER, url.replace(folder, SHOWN))
+        output = output.replace(real, shown).replace(f"/soif/{int(real[0], 16)}", f"/soif/{int(shown[0], 16)}")
+    output = output.replace(folder, SHOWN)
+    for url, name, real in re.findall(r"(?s)@FILE \{ (\S+)\n.*?gatherer-name\{\d+\}:\t(\S+)\n.*?\noid\{64\}:\t(\w+)\n", output):
+        output = output.replace(real, oid(name, url))
+    return output
 
 
 def masked(text: str) -> str:
@@ -207,6 +223,40 @@ def masked(text: str) -> str:
     for pattern, word in VARYING:
         text = re.sub(pattern, word, text)
     return re.sub(r"(?m)(?:^TIME .*\n)+", lambda events: "".join(sorted(events[0].splitlines(keepends=True))), text)
+
+
+@contextmanager
+def servers() -> Iterator[Callable[[str], str]]:
+    """A function that starts a server by its command and returns its first line of output; all are stopped at the end."""
+    with ExitStack() as started:
+
+        def start(command: str) -> str:
+            words = [sys.executable, "-m", "streams.cli", *shlex.split(command.removesuffix("&"))[1:]]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            process = started.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment))
+            started.callback(process.terminate)
+            assert process.stderr is not None
+            return process.stderr.readline()
+
+        yield start
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def played_session(text: str, folder: Path) -> str:
+    """A session with its new output. Raises ValueError if a command fails."""
+    port = str(free_port())
+    with servers() as start:
+        ran = []
+        for command in sessions(text):
+            real = command.replace(PORT, port)
+            output = start(real) if command.endswith(" &") else run(real, folder)
+            ran.append(f"$ {command}\n{output.replace(port, PORT)}")
+    return f"```console\n{''.join(ran)}```"
 
 
 def played(text: str, folder: Path) -> str:
@@ -219,8 +269,7 @@ def played(text: str, folder: Path) -> str:
         (folder / path).write_text(content)
 
     def play(match: re.Match[str]) -> str:
-        ran = [f"$ {command}\n{run(command, folder)}" for command in sessions(match[0])]
-        block = f"```console\n{''.join(ran)}```"
+        block = played_session(match[0], folder)
         # A session that differs only in times and measurements stays unchanged.
         return match[0] if masked(block) == masked(match[0]) else block
 
