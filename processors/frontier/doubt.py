@@ -7,8 +7,8 @@ Laws:
 - A child of a listing is removed by its listing alone. If a request finds it missing, its row waits for the listing: the folder
   above it may be missing too.
 - Held are: a root that was fetched before and is missing or unreadable; the children of an empty root, of an empty folder that had
-  many objects, and of a folder that is now another one or on another device; and whatever would make a root lose more than a share
-  of its objects in one run.
+  many objects, and of a folder that is now another one or on another device; a part of another Gatherer's database, which is one
+  URL with many summaries; and whatever would make a root lose more than a share of its objects in one run.
 - What is held stays so, whatever else changes in its folder. A doubt is settled by the return of the object, by a run that accepts
   removals (`Root.accept`), or by the time-to-live, counted from when the object was first found missing.
 - What is another kind of object now (a file instead of a folder) is no doubt: its place can be read.
@@ -27,6 +27,8 @@ from schemas.records import DOUBT, REPLACED, CrawlEvent, FetchedObject, Link, Re
 
 ALL = 1 << 40
 """Losses of a root that is missing itself: more than any share."""
+DATABASE = "/gatherer/soif/"
+"""End of the URL of a root whose pages are the parts of another Gatherer's database."""
 Vanished = Sequence[tuple[bytes, UrlState]]
 """Digest and row of each child that a listing no longer has."""
 
@@ -123,7 +125,7 @@ class DoubtHandlers(RequestScheduler):
     def _is_doubted(self, known: UrlState, root: Root) -> bool:
         """Return whether a missing root, or a page of a root, is held; a missing root makes the run doubt its pages too."""
         if known.depth:
-            return self._loses_too_much(root, 1)
+            return root.url.endswith(DATABASE) or self._loses_too_much(root, 1)
         self.table.put_losses(root.url, Losses(run=root.run, base=self.settings.doubt_least, lost=ALL))
         return True
 

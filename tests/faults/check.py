@@ -25,13 +25,32 @@ VARYING = {"version": 0, "time": 0, "attempt": "", "published": 0}
 """Fields that may differ between two runs."""
 
 
+def latest(store: Store, topic: str, counter: str) -> dict[str, Summary]:
+    """Return the latest summaries of a compacted topic, by URL.
+
+    Asserts that the counter of each OID never decreases, and that `published` increases.
+    """
+    latest: dict[str, Summary | Removed] = {}
+    dead = {(r.topic, r.partition, r.offset) for r in standing(StoreLog(store))}
+    for partition in range(store.topics()[topic]):
+        for logged in store.read(topic, partition, 0, 10_000_000):
+            if (topic, partition, logged.offset) in dead:
+                continue
+            record = cast("Summary | Removed", decode(logged.value or b""))
+            known = latest.get(record.oid)
+            step = getattr(record, counter) - (getattr(known, counter) if known else 0)
+            assert step > 0 or (step == 0 and counter == "version"), record.url
+            latest[record.oid] = record
+    return {r.url: r for r in latest.values() if isinstance(r, Summary)}
+
+
 class Held:
     """The content of a data folder: summaries, Broker, index and dead letters."""
 
     def __init__(self, data: Path) -> None:
         with Store(data, readonly=True) as store:
-            self.summaries = self._latest(store, "summaries", "version")
-            self.broker = self._latest(store, "broker.main", "published")
+            self.summaries = latest(store, "summaries", "version")
+            self.broker = latest(store, "broker.main", "published")
             self.rejected = {(r.url, r.path) for r in standing(StoreLog(store)) if r.url}
             self.reasons = {(r.url, r.path): (r.stage, r.reason, r.detail) for r in standing(StoreLog(store))}
             self.ends = dict(enumerate(store.ends("broker.main")))
@@ -44,25 +63,6 @@ class Held:
             self.firsts = {hit.url for hit in index.search(Every(), limit=1_000_000).hits}
         finally:
             index.close()
-
-    @staticmethod
-    def _latest(store: Store, topic: str, counter: str) -> dict[str, Summary]:
-        """The latest summaries of a compacted topic, by URL.
-
-        Asserts that the counter of each OID never decreases, and that `published` increases.
-        """
-        latest: dict[str, Summary | Removed] = {}
-        dead = {(r.topic, r.partition, r.offset) for r in standing(StoreLog(store))}
-        for partition in range(store.topics()[topic]):
-            for logged in store.read(topic, partition, 0, 10_000_000):
-                if (topic, partition, logged.offset) in dead:
-                    continue
-                record = cast("Summary | Removed", decode(logged.value or b""))
-                known = latest.get(record.oid)
-                step = getattr(record, counter) - (getattr(known, counter) if known else 0)
-                assert step > 0 or (step == 0 and counter == "version"), record.url
-                latest[record.oid] = record
-        return {r.url: r for r in latest.values() if isinstance(r, Summary)}
 
 
 def same(name: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:

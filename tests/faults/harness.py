@@ -1,4 +1,4 @@
-"""`harvest gather` as a separate process that may be started with a fault, killed, and checked for remaining processes."""
+"""Commands of harvest as processes that may be started with a fault, killed, and checked for what they leave behind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,16 +49,15 @@ def words(data: Path, root: bytes, partitions: int) -> list[str]:
     return ["gather", os.fsdecode(root), "--data", str(data), "--partitions", str(partitions), "--quiet"]
 
 
-class Run:
-    """A running `harvest gather`."""
+class Command:
+    """A running command of harvest."""
 
-    def __init__(self, data: Path, root: bytes, partitions: int, fault: str = "", first: str = "", **settings: str) -> None:
-        """Start the run; `first` is Python code that its process executes first."""
+    def __init__(self, arguments: Sequence[str], fault: str = "", first: str = "", **settings: str) -> None:
+        """Start the command; `first` is Python code that its process executes first."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HARVEST_")}
         environment |= {f"HARVEST_{k}": v for k, v in {**SETTINGS, **settings}.items()}
         environment |= {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
         program = f"{first}\nfrom streams.cli import main\nmain()"
-        arguments = words(data, root, partitions)
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, *arguments], env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
         )
@@ -70,7 +69,7 @@ class Run:
         return Ended(self.process.returncode, errors)
 
     def killed_after(self, seconds: float) -> Ended:
-        """Kill the run after this time, unless it ends before."""
+        """Kill the process after this time, unless it ends before."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -87,6 +86,14 @@ class Run:
         while (left := self.children()) and time.monotonic() < end:
             time.sleep(0.02)
         return left
+
+
+class Run(Command):
+    """A running `harvest gather`."""
+
+    def __init__(self, data: Path, root: bytes, partitions: int, fault: str = "", first: str = "", **settings: str) -> None:
+        """Start the run; `first` is Python code that its process executes first."""
+        super().__init__(words(data, root, partitions), fault, first, **settings)
 
 
 def commands() -> Iterator[tuple[int, list[str]]]:
@@ -108,7 +115,12 @@ def gather(data: Path, root: bytes, partitions: int, fault: str = "", **settings
 
 def gather_here(data: Path, root: bytes, partitions: int) -> Ended:
     """Run `harvest gather` to its end in this process, with the forkserver that its runs share."""
+    return run_here(words(data, root, partitions))
+
+
+def run_here(arguments: Sequence[str], **settings: str) -> Ended:
+    """Run a command to its end in this process, with the forkserver that its runs share."""
     plain: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
-    ours = {f"HARVEST_{name}": value for name, value in SETTINGS.items()}
-    result = CliRunner(env={**plain, **ours}).invoke(app, words(data, root, partitions))
+    ours = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **settings}.items()}
+    result = CliRunner(env={**plain, **ours}).invoke(app, list(arguments))
     return Ended(result.exit_code, result.stderr)

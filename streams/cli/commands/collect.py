@@ -48,11 +48,18 @@ def collect(
 
 
 def collected_url(text: str, ending: str) -> str:
-    """Return the URL of the listing of a gateway's parts. Raises Failure."""
+    """Return the URL of the listing of a gateway's parts; the gateway is named by its own URL, or by one of its database.
+
+    `ending`: the path of the listing below the gateway. Raises Failure.
+    """
     scheme, mark, rest = text.partition("://")
     if not mark or scheme.lower() not in ("http", "https") or not rest.strip("/") or "?" in rest or "#" in rest:
         raise Failure(f"{printable(text)}: not the URL of a gateway (http://HOST:8380/)", USAGE)
-    return text if text.endswith(ending) else text.rstrip("/").removesuffix(ending.rstrip("/")) + ending
+    host, _, path = rest.partition("/")
+    path = f"/{path}".rstrip("/")
+    named = (ending.rstrip("/"), ending.rstrip("/").rpartition("/")[0])
+    below = next((path.removesuffix(each) for each in named if path.endswith(each)), path)
+    return f"{scheme}://{host}{below}{ending}"
 
 
 def seconds(text: str) -> int:

@@ -69,10 +69,11 @@ def test_collector_equals_the_source(harvest: Any, tree: Path) -> None:
         assert not harvest.lines("rejected", "list", "--data", "collector")
 
 
-@pytest.mark.parametrize("text", ["http://host:8380", "http://host:8380/", "http://host:8380/gatherer/soif/"])
-def test_url_of_a_gateway(text: str) -> None:
-    """A gateway is named by its own URL, or by that of the listing."""
-    assert collected_url(text, "/gatherer/soif/") == "http://host:8380/gatherer/soif/"
+@pytest.mark.parametrize("path", ["", "/", "/gatherer", "/gatherer/", "/gatherer/soif", "/gatherer/soif/"])
+@pytest.mark.parametrize("gateway", ["http://host:8380", "https://gatherer", "http://host/search", "http://host/gatherer/search"])
+def test_url_of_a_gateway(gateway: str, path: str) -> None:
+    """A gateway is named by its own URL, or by that of its database, its stream or the listing of the parts."""
+    assert collected_url(gateway + path, "/gatherer/soif/") == f"{gateway}/gatherer/soif/"
 
 
 @pytest.mark.parametrize("text", ["host", "ftp://host/", "http://", "http://host/?q=1", "file:///srv/"])
