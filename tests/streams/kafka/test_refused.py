@@ -32,7 +32,8 @@ from tests.streams.kafka.secured import PASSWORD, PREFIX, USER, Secured
 from tests.streams.kafka.test_remade import catalogued, objects
 from tests.streams.kafka.test_secured import harvest, worker
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.servers]
+# One worker, so that the broker of the module starts once.
+pytestmark = [pytest.mark.slow(60), pytest.mark.servers, pytest.mark.xdist_group("refused")]
 
 
 @pytest.fixture(scope="module")
