@@ -67,7 +67,7 @@ class Group:
             time.sleep(0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch", "index.main"])
 def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
@@ -94,7 +94,7 @@ def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
     assert all(now[name] == before[name] for name in others)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch"])
 def test_later_worker_takes_over_name(flow: Flow, stage: str) -> None:
