@@ -73,14 +73,14 @@ def acl(client: AdminClient, topic: str, operation: AclOperation, *, grant: bool
     given = ResourceType.TOPIC, PREFIX + topic, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, AclPermissionType.ALLOW
     answers = client.create_acls([AclBinding(*given)]) if grant else client.delete_acls([AclBindingFilter(*given)])
     for future in answers.values():
-        future.result(30)
+        future.result(60)
 
 
 def password(client: AdminClient, value: str) -> None:
     """Set the password of the user."""
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     for future in client.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, info, value.encode())]).values():
-        future.result(30)
+        future.result(60)
 
 
 @pytest.mark.parametrize(("stage", "topic"), [("fetch", "fetches"), ("essence", "objects"), ("index.main", "broker.main")])
@@ -145,7 +145,7 @@ def test_refused_worker_ends_when_it_is_asked_to(broker: Secured, tmp_path: Path
                 time.sleep(0.2)
             time.sleep(3)
             running.terminate()
-            running.wait(60)
+            running.wait(200)
         finally:
             change(client, True)
     assert "waiting until it is mended" not in log.read_text()
