@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.check import alike, check
 from tests.faults.corpus import Corpus
-from tests.faults.harness import MAX_FILE, Run, gather
+from tests.faults.harness import MAX_FILE, Run, gather, gather_here
 from tests.faults.oracle import Oracle
 
 TURNS = (
@@ -80,7 +80,7 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
     died = number = 0
     while number < 3 or died < kills:
         oracle.look()
-        assert gather(folder / "sound", corpus.root, partitions).code == 0
+        assert gather_here(folder / "sound", corpus.root, partitions).code == 0
         sound = check(folder / "sound", oracle)
         share = kills // 2 if number == 0 else kills // 4 + 2
         died += killed_often(folder / "killed", corpus, partitions, plans(rng, share, depth if number == 0 else depth // 4), rng)
