@@ -6,6 +6,8 @@ open ports or take long run last.
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,12 @@ settings.load_profile("harvest")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin a server session in the controlling process; xdist workers join the session of their controller."""
+    """Keep compiled modules, and begin a server session in the controlling process, which its xdist workers join.
+
+    Without compiled modules each of some hundred processes compiles the program again, and each worker all tests.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput"):
         sharing.begin()
 

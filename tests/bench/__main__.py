@@ -82,6 +82,8 @@ class Size(NamedTuple):
     searched: int
     searched_remotely: int
     """Summaries that queries search: in tantivy and glimpse, in OpenSearch."""
+    searches: int
+    """Different searches of the gateway."""
     hosts: int
     watched: int
     """Hosts of a crawl, and the seconds for which it is watched before and after a kill."""
@@ -109,6 +111,7 @@ FULL = Size(
     unpacked=10_000_000_000,
     searched=100_000,
     searched_remotely=10_000,
+    searches=60,
     refreshed=4_000,
     pages=2_000,
     hosts=1_000,
@@ -118,8 +121,8 @@ FULL = Size(
 QUICK = Size(
     quick=True,
     rounds=1,
-    light=300,
-    heavy=60,
+    light=150,
+    heavy=12,
     records=4_000,
     documents=300,
     streamed=300,
@@ -128,14 +131,15 @@ QUICK = Size(
     shared_heavy=0,
     messages=500,
     rows=500,
-    unpacked=100_000_000,
+    unpacked=20_000_000,
     searched=300,
     searched_remotely=0,
+    searches=4,
     refreshed=100,
     pages=50,
     hosts=20,
     watched=2,
-    found=20_000,
+    found=10_000,
 )
 
 
@@ -192,7 +196,7 @@ def measure_stage(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 def measure_workers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure objects/s of workers on Kafka against the embedded runner, and their CPU time by stage."""
     if size.quick:
-        yield from workers("objects", corpora.synthetic(work / "light", size.shared), work, size.rounds)
+        yield from workers("objects", corpora.synthetic(work / "light", size.shared), work, size.rounds, warm=False)
         return
     light = corpora.neighbours(corpora.found(corpora.DOCUMENTATION), size.shared)
     pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
@@ -245,7 +249,7 @@ def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 def measure_serve(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure pages of the gateway against the search alone, and searches beside hostile clients."""
-    yield from gateway.measured(size.searched, size.rounds, work)
+    yield from gateway.measured(size.searched, size.searches, size.rounds, work)
 
 
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:

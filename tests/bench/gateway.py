@@ -35,8 +35,6 @@ from tests.bench.queries import batches
 from tests.sinks.gateway.doubles import CollectionDouble
 
 ROOT = Path(__file__).resolve().parents[2]
-SEARCHES = 60
-"""Different searches, each of one word or two."""
 HOSTILE = 100
 OTHERS = 20
 """Clients beside each other."""
@@ -114,13 +112,13 @@ class Client:
         return took
 
 
-def measured(count: int, rounds: int, work: Path) -> Iterator[Figure]:
-    """Measure the figures over `count` summaries. Raises BenchError."""
+def measured(count: int, searches: int, rounds: int, work: Path) -> Iterator[Figure]:
+    """Measure the figures over `count` summaries, by different searches of one word or two. Raises BenchError."""
     library = Library(count)
     build(library, work)
     chance = random.Random(1994)
-    words = [chance.choice(library.words[20:3_000]) for _ in range(2 * SEARCHES)]
-    asked = [*words[:SEARCHES:2], *(" ".join(words[at : at + 2]) for at in range(SEARCHES, 2 * SEARCHES, 2))]
+    words = [chance.choice(library.words[20:3_000]) for _ in range(2 * searches)]
+    asked = [*words[:searches:2], *(" ".join(words[at : at + 2]) for at in range(searches, 2 * searches, 2))]
     with running(work) as url:
         yield from _pages(work, url, asked, rounds)
         yield from _typing(url, asked)

@@ -43,7 +43,7 @@ def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str
     return {(one["group"], one["name"]): one for one in found}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(100)
 @pytest.mark.timeout(900)  # half a minute on two idle cores
 def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
     """The groups of the embedded runner succeed, and their counts are as expected."""
@@ -73,7 +73,7 @@ def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
     assert not any(wrong.values())
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(110)
 @pytest.mark.timeout(900)  # a minute on two idle cores: fifteen workers start, one after the other
 def test_distributed_groups_succeed(root: Path, tmp_path: Path) -> None:
     """The groups of the distributed runner succeed; each contender, stage and table has figures above zero."""
@@ -90,7 +90,7 @@ def test_distributed_groups_succeed(root: Path, tmp_path: Path) -> None:
     assert all(rates)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # half a minute on two idle cores
 def test_tika_group_succeeds(root: Path, tmp_path: Path) -> None:
     """The group that measures against Tika succeeds: texts are similar, all facts found, and both rates above zero."""

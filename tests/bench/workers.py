@@ -170,15 +170,18 @@ def _held(log: KafkaLog) -> int:
     return sum(held.values())
 
 
-def workers(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
-    """Measure the figures of one tree. Raises BenchError if the runners made different numbers of summaries."""
+def workers(name: str, root: Path, work: Path, rounds: int, *, warm: bool = True) -> Iterator[Figure]:
+    """Measure the figures of one tree, `warm` after a round that does not count.
+
+    Raises BenchError if the runners made different numbers of summaries.
+    """
     with servers("kafka") as (kafka,):
-        played = [_round(kafka, root, work) for _ in range(1 + rounds)]
+        played = [_round(kafka, root, work) for _ in range(warm + rounds)]
     objects = played[0].plain.said["objects"]
     wrong = {run.summaries for one in played for run in one.runs.values()} - {played[0].plain.said["summaries"]}
     if wrong:
         raise BenchError(f"{name}: {wrong} summaries, the embedded runner made {played[0].plain.said['summaries']}")
-    counted = played[1:]
+    counted = played[warm:]
     middle = median_low(one.plain.said["seconds"] for one in counted)
     cost = median_low(one.plain.cpu for one in counted) / objects * 1_000
     group = f"workers, {name}"

@@ -1,4 +1,4 @@
-"""Both runners, each started once for all flows."""
+"""Both runners."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.runners import EmbeddedRunner, KafkaRunner, Runner
+from tests.servers.operators_cluster import OperatorsCluster
 from tests.streams.kafka.conftest import _patient
 
 __all__ = ["_patient"]
@@ -15,20 +16,26 @@ __all__ = ["_patient"]
 Start = Callable[[str], Runner]
 
 
+@pytest.fixture(scope="session")
+def on_servers(
+    operators_cluster: OperatorsCluster, opensearch: str, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KafkaRunner]:
+    """The runner on Kafka; tests read only what is below their own folders and sites."""
+    runner = KafkaRunner(operators_cluster, opensearch, root, tmp_path_factory.mktemp("kafka"))
+    yield runner
+    runner.close()
+
+
 @pytest.fixture(scope="module")
-def runners(request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """A function that starts a runner by its name, once."""
-    started: dict[str, Runner] = {}
+def runners(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """A function that returns a running runner by its name: the embedded one has a data folder for each module."""
+    embedded = EmbeddedRunner(tmp_path_factory.mktemp("embedded") / "data")
 
-    def start(name: str) -> Runner:
-        if name not in started:
-            folder = tmp_path_factory.mktemp(name)
-            started[name] = EmbeddedRunner(folder / "data") if name == "embedded" else on_servers(folder)
-        return started[name]
+    def running(name: str) -> Runner:
+        if name == "embedded":
+            return embedded
+        found: KafkaRunner = request.getfixturevalue("on_servers")
+        found.start()
+        return found
 
-    def on_servers(folder: Path) -> Runner:
-        return KafkaRunner(request.getfixturevalue("operators_cluster"), request.getfixturevalue("opensearch"), root, folder)
-
-    yield start
-    for runner in started.values():
-        runner.close()
+    return running

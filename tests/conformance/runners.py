@@ -2,7 +2,8 @@
 
 The embedded one gathers with each command, and its index is Tantivy. The other one is three `harvest worker`, with stages as
 processes, on a cluster as operators have it: Kafka with TLS, a login and ACLs, OpenSearch behind TLS and a login, bodies in object
-storage, and no folder that the workers share. It is started once, and is at rest when no more records are written.
+storage, and no folder that the workers share. It is started once for all modules: its processes take longer to start than most
+flows take. It is at rest when no more records are written.
 """
 
 from __future__ import annotations
@@ -78,10 +79,6 @@ class Runner(Protocol):
         """The index of a Broker, opened for reading."""
         ...
 
-    def close(self) -> None:
-        """Stop the runner."""
-        ...
-
 
 def tell(runner: Runner, words: Sequence[str], settings: Mapping[str, str] = {}, *, code: int = 0) -> str:
     """Run a command, and return its standard output."""
@@ -129,9 +126,6 @@ class EmbeddedRunner:
         """The index in the folder."""
         return TantivyIndex(index_folder(self.folder, broker), writable=False)
 
-    def close(self) -> None:
-        """Do nothing: no process is running."""
-
 
 def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
     for partition, end in enumerate(store.ends(topic)):
@@ -166,9 +160,13 @@ class KafkaRunner:
         self.environment: Mapping[str, str] = {"CONFIG": str(config), "DATA": str(folder / "commands")}
         self.ports = free_port(sum(map(len, WORKERS.values())))
         """The first of the ports of probes and metrics, one for each stage of each worker."""
+        self.start()
+
+    def start(self) -> None:
+        """Start the workers, unless they are running."""
         port = self.ports
-        for name, stages in WORKERS.items():
-            own = {"DATA": str(folder / name), "WORKER_PORT": str(port)}
+        for name, stages in WORKERS.items() if not self.flow.workers else ():
+            own = {"DATA": str(self.flow.folder / name), "WORKER_PORT": str(port)}
             environment = {f"HARVEST_{key}": value for key, value in {**SETTINGS, **self.environment, **own}.items()}
             self.flow.workers[name] = self.flow.run("-m", "streams.cli", "worker", *stages, **environment)
             port += len(stages)

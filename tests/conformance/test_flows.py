@@ -367,10 +367,3 @@ def with_locals(runner: KafkaRunner) -> str:
         text = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     assert "SASL_SSL" in text
     return text
-
-
-def test_workers_stop_at_sigterm(plays: Plays, runners: Start) -> None:
-    """At SIGTERM `harvest worker` ends with exit code 0; it has written nothing to standard output."""
-    runner = on_kafka(plays, runners)
-    assert runner.stop() == 0
-    assert (runner.flow.folder / "workers.out").read_bytes() == b""

@@ -36,7 +36,7 @@ def page(pages: dict[str, str]) -> str:
     return pages["README.md"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_sessions_print_the_output_shown(pages: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands in the READMEs print the output shown, except for times, versions and measurements."""
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:

@@ -15,7 +15,7 @@ from schemas.records import Summary
 from streams.store import Store
 from streams.topology.flow import SUMMARIES
 from tests.faults.check import latest
-from tests.faults.harness import Command, Ended, run_here
+from tests.faults.harness import Command, Ended, harvest_here
 from tests.servers.process import STEP, TRIES, free_port
 
 OWN = frozenset((FOREIGN_OID, FOREIGN_GATHERER, VIA))
@@ -83,7 +83,7 @@ class Gatherer:
 
     def run(self, *words: str) -> Ended:
         """Run a command on the data folder to its end, without faults."""
-        return run_here([*words, "--data", str(self.data), "--quiet"], **self._settings)
+        return harvest_here(*words, "--data", self.data, "--quiet", **self._settings)
 
     def start(self, *words: str, fault: str = "") -> Command:
         """Start a command on the data folder as a process of its own."""

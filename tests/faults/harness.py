@@ -113,14 +113,14 @@ def gather(data: Path, root: bytes, partitions: int, fault: str = "", **settings
     return Run(data, root, partitions, fault, **settings).wait()
 
 
-def gather_here(data: Path, root: bytes, partitions: int) -> Ended:
+def gather_here(data: Path, root: bytes, partitions: int, **settings: str) -> Ended:
     """Run `harvest gather` to its end in this process, with the forkserver that its runs share."""
-    return run_here(words(data, root, partitions))
+    return harvest_here(*words(data, root, partitions), **settings)
 
 
-def run_here(arguments: Sequence[str], **settings: str) -> Ended:
-    """Run a command to its end in this process, with the forkserver that its runs share."""
+def harvest_here(*arguments: str | Path, **settings: str) -> Ended:
+    """Run a command in this process."""
     plain: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
     ours = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **settings}.items()}
-    result = CliRunner(env={**plain, **ours}).invoke(app, list(arguments))
+    result = CliRunner(env={**plain, **ours}).invoke(app, list(map(str, arguments)))
     return Ended(result.exit_code, result.stderr)

@@ -14,7 +14,7 @@ import pytest
 from streams.operations.backup_format import backups
 from tests.faults.check import Held, alike, check
 from tests.faults.corpus import Corpus
-from tests.faults.harness import SETTINGS, Ended, Run, gather, gather_here
+from tests.faults.harness import SETTINGS, Ended, Run, gather_here, harvest_here
 from tests.faults.oracle import Oracle
 
 MAKING = (
@@ -44,7 +44,9 @@ pytestmark = pytest.mark.slow
 
 
 def harvest(*arguments: str | Path, fault: str = "", first: str = "") -> Ended:
-    """Run a command in a process of its own, with a planned fault."""
+    """Run a command: with a planned fault, or with code that is executed `first`, in a process of its own, else in this one."""
+    if not (fault or first):
+        return harvest_here(*arguments)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HARVEST_")}
     environment |= {f"HARVEST_{k}": v for k, v in SETTINGS.items()} | {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
     program = f"{first}from streams.cli import main\nmain()"
@@ -68,7 +70,7 @@ def one_line(ended: Ended) -> None:
 @pytest.fixture
 def data(tmp_path: Path, corpus: Corpus) -> Path:
     """A gathered data folder, some objects of which have bodies in files of their own."""
-    assert gather(tmp_path / "data", corpus.root, 2, RETENTION=WEEK) == Ended(0, "")
+    assert gather_here(tmp_path / "data", corpus.root, 2, RETENTION=WEEK) == Ended(0, "")
     return tmp_path / "data"
 
 
@@ -85,7 +87,7 @@ def test_interrupted_backup_leaves_a_whole_one(
     for number in range(8):
         Path(os.fsdecode(corpus.root), f"later{number}.txt").write_bytes(b"line %d of another text\n" % number * 5_000)
     oracle.look()
-    assert gather(data, corpus.root, 2, RETENTION=WEEK) == Ended(0, "")
+    assert gather_here(data, corpus.root, 2, RETENTION=WEEK) == Ended(0, "")
     ended = harvest("backup", tmp_path / "copies", "--data", data, fault=f"{point}:{effect}")
     if effect == "kill":
         assert ended.code == -signal.SIGKILL, ended

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.check import alike, check
 from tests.faults.corpus import Corpus
-from tests.faults.harness import MAX_FILE, Run, gather
+from tests.faults.harness import MAX_FILE, Run, gather, gather_here
 from tests.faults.oracle import Oracle
 
 TURNS = (
@@ -80,7 +80,7 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
     died = number = 0
     while number < 3 or died < kills:
         oracle.look()
-        assert gather(folder / "sound", corpus.root, partitions).code == 0
+        assert gather_here(folder / "sound", corpus.root, partitions).code == 0
         sound = check(folder / "sound", oracle)
         share = kills // 2 if number == 0 else kills // 4 + 2
         died += killed_often(folder / "killed", corpus, partitions, plans(rng, share, depth if number == 0 else depth // 4), rng)
@@ -91,21 +91,21 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
     return died
 
 
-@pytest.mark.slow(120)
+@pytest.mark.slow(200)
 @pytest.mark.timeout(900)  # two minutes on two idle cores
 def test_fifty_kills_give_the_undisturbed_result(tmp_path: Path) -> None:
     """After kills at random times and at every point a folder equals an undisturbed one and the oracle; no child is left."""
     assert rounds(tmp_path, 1, 5_000, 50, 16, 1) >= 50
 
 
-@pytest.mark.slow(50)
+@pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # most of a minute on two idle cores
 def test_kills_with_four_partitions(tmp_path: Path) -> None:
     """The same with four partitions, on a smaller tree."""
     assert rounds(tmp_path, 4, 500, 12, 12, 2) >= 12
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_interrupted_runs_continue(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
     """Ctrl-C ends a run with 130, one line and no child; the next runs continue, and end as the oracle says."""
     rng = random.Random(4)

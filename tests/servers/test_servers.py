@@ -26,10 +26,12 @@ SESSION = """
 import os, sys
 from tests.servers import sharing
 sharing.begin()
-print(sharing.address("kafka"), *(sharing.session()[1] / "kafka.keeper").read_text().split(), sharing.session()[1], flush=True)
+sharing.address("object_store")
+print(sharing.keeper("object_store"), sharing.session()[1], flush=True)
 sys.stdin.read()
 sharing.end()
 """
+"""A session with the servers of object storage, which start within a second; all kinds of servers have the same keeper."""
 
 
 @pytest.fixture
@@ -40,11 +42,11 @@ def session(root: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def said(process: subprocess.Popen[str]) -> tuple[str, int, Path]:
-    """The address of the session's broker, the process ID of the keeper, and the session's folder."""
+def said(process: subprocess.Popen[str]) -> tuple[int, Path]:
+    """The process ID of the keeper, and the session's folder."""
     assert process.stdout is not None
-    address, keeper, folder = process.stdout.readline().split()
-    return address, int(keeper), Path(folder)
+    keeper, folder = process.stdout.readline().split()
+    return int(keeper), Path(folder)
 
 
 def children(pid: int) -> list[int]:
@@ -118,9 +120,9 @@ def test_processes_of_a_session_share_one_server(kafka: str) -> None:
 @pytest.mark.parametrize("how", ["end", "interrupt", "kill the session", "kill the keeper"])
 def test_servers_stop_with_their_session(session: subprocess.Popen[str], how: str) -> None:
     """A session that ends, is interrupted or is killed leaves no server and no folder; a keeper that is killed leaves no server."""
-    _, keeper, folder = said(session)
+    keeper, folder = said(session)
     servers = children(keeper)
-    assert len(servers) == 1
+    assert len(servers) == 2
     if how == "end":
         session.communicate(timeout=TIMEOUT)
     elif how == "kill the keeper":

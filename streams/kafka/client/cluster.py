@@ -148,7 +148,7 @@ def cluster_errors(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise ClusterError(sentence(cluster, error.args[0])) from error
+        raise cluster_error(cluster, error.args[0]) from error
 
 
 def cluster_error(cluster: Cluster, error: Any) -> ClusterError:
@@ -156,6 +156,13 @@ def cluster_error(cluster: Cluster, error: Any) -> ClusterError:
     made = ClusterError(sentence(cluster, error))
     made.refused = isinstance(error, KafkaError) and error.code() in REFUSED
     return made
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether a ClusterError or a KafkaException says that the ACLs do not allow a request; False for all others."""
+    if isinstance(error, KafkaException):
+        return isinstance(error.args[0], KafkaError) and error.args[0].code() in REFUSED
+    return isinstance(error, ClusterError) and error.refused
 
 
 def sentence(cluster: Cluster, error: Any) -> str:

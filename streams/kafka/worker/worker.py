@@ -25,7 +25,7 @@ from sinks.index.opensearch.server import Server
 from streams.edges.extensions import Extensions
 from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
-from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.client.cluster import Cluster, is_refusal
 from streams.kafka.client.registry import wire
 from streams.kafka.client.security import Security
 from streams.kafka.client.topic_identity import TopicWatch
@@ -202,7 +202,7 @@ def run_stage(
     try:
         runner(context)
     except (Exception, SystemExit) as error:
-        context.hold(refused=isinstance(error, ClusterError) and error.refused)
+        context.hold(refused=is_refusal(error))
         raise
 
 

@@ -51,14 +51,16 @@ class CollectionDouble:
 
     def __init__(self, slow: float = 0.0) -> None:
         self._slow = slow
-        """Seconds that a status takes."""
+        """Seconds that a status takes; it is printed when it begins."""
         self.bodies: dict[str, bytes] = {}
         """Bytes of objects, by OID."""
         self.feed_path: Path | None = None
         """File of the feed; None: it is being made."""
 
     def status(self) -> Status:
-        time.sleep(self._slow)
+        if self._slow:
+            print("answering", flush=True)
+            time.sleep(self._slow)
         return Status(
             "tests", "no run", [Root("file:///srv/docs/", "active", "")], [Host("http://example.org", 3, 1, "time-out")],
             [Stage("frontier", 0), Stage("index.main", 7)], [Rejection("damaged", 2, "file:///srv/docs/bad.pdf")],

@@ -41,7 +41,7 @@ def gateway(folder: Path, **options: Any) -> Iterator[tuple[subprocess.Popen[str
         finally:
             process.terminate()
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
 

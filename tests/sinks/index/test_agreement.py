@@ -186,6 +186,8 @@ SORTS: tuple[Sort, ...] = ("newest", "oldest", "largest", "url")
 
 EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
 """Number of collections tried on each engine: a server takes longer to create an index."""
+FACETED = {"tantivy": 8, "opensearch": 1}
+"""Number of queries of a collection whose facets are compared: each value of a facet is a further search."""
 
 
 def settings_for(examples: int) -> settings:
@@ -204,13 +206,14 @@ def assert_facets_lead_to_their_counts(index: BrokerIndex, query: Node) -> None:
 
 def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open) -> None:
     """For any query, an engine finds the summaries that the predicate accepts; search leaves out the copies."""
+    name = request.node.callspec.params["engine"]
 
-    @settings_for(EXAMPLES[request.node.callspec.params["engine"]][0])
+    @settings_for(EXAMPLES[name][0])
     @given(summaries=documents, queries=st.lists(tree, min_size=1, max_size=8))
     def agree(summaries: list[Summary], queries: list[Node]) -> None:
         with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
             index.apply(summaries, {0: len(summaries)})
-            for query in queries:
+            for at, query in enumerate(queries):
                 accepted = [one for one in summaries if predicate(query)(one)]
                 assert list(index.scroll(query)) == sorted(one.oid for one in accepted), query
                 assert index.count(query) == len(accepted)
@@ -220,7 +223,8 @@ def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open
                 assert all(len(hit.snippet) <= 300 for hit in page.hits)
                 for sort in SORTS:
                     assert sorted(index.search(query, sort=sort).hits) == sorted(hit._replace(score=1.0) for hit in page.hits)
-                assert_facets_lead_to_their_counts(index, query)
+                if at < FACETED[name]:
+                    assert_facets_lead_to_their_counts(index, query)
 
     agree()
 

@@ -223,8 +223,13 @@ def test_unwritable_standard_output_is_an_error_of_one_line(harvest: Any, tree: 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_standard_stream_acts_as_dev_null(closed: str, harvest: Any, tree: Path) -> None:
-    """A closed standard stream acts as /dev/null: no other file gets its descriptor, and the command succeeds."""
-    commands = (("gather", str(tree)), ("search", "*"), ("cat", "crawl"), ("index", "rebuild"), ("doctor",), ("--help",))
+    """A closed standard stream acts as /dev/null: no other file gets its descriptor, and the command succeeds.
+
+    All commands run with all three closed; with one, those that start processes, open an index or import next to nothing.
+    """
+    commands = [("gather", str(tree)), ("search", "*"), ("--help",)]
+    if closed.count("&-") == 3:
+        commands[2:2] = [("cat", "crawl"), ("index", "rebuild"), ("doctor",)]
     for command in commands:
         line = ["sh", "-c", f'exec "$@" {closed}', "sh", *harvest.program, *command]
         done = subprocess.run(line, capture_output=True, cwd=harvest.folder, check=False, timeout=PATIENCE)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 PAGE = Path("streams", "kafka", "OPERATIONS.md")
 BLOCK = re.compile(r"(?ms)^```(console|text)\n(.*?)^```$")
 SECTION = re.compile(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)")
-PATIENCE = 120.0
+PATIENCE = 240.0
 """Seconds until the output of a command, or the workers' log, is as shown."""
 STEP = 0.3
 """Seconds between two looks."""

@@ -21,7 +21,7 @@ def farm(root: Path, tmp_path: Path) -> Iterator[Farm]:
         farm.close()
 
 
-@pytest.mark.slow(90)
+@pytest.mark.slow(120)
 @pytest.mark.timeout(900)  # a minute and a half on two idle cores
 def test_faults_lose_no_records(farm: Farm) -> None:
     """After kills, restarts, joins, leaves and undecodable records, everything equals a plain walk; so after compaction."""

@@ -315,7 +315,7 @@ def test_index_of_another_topic_is_refused(world: World) -> None:
         fill_index(world.cluster, "main", world.open(), threading.Event())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_sink_survives_server_restart(broker: Broker, monkeypatch: pytest.MonkeyPatch, expected: Mapping[str, object]) -> None:
     """While the server is down nothing is committed or rejected, which is reported once; after its start, all is applied."""
     monkeypatch.setattr(buffer, "BATCH", 30)

@@ -19,7 +19,7 @@ from tests.streams.kafka.station import Station
 PARTITIONS = 4
 SESSION = 20.0
 """Seconds of a session; longer than the restart of a worker takes."""
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ class Group:
         admin = AdminClient({"bootstrap.servers": self._flow.broker.address, "log_level": 0})
         (asked,) = admin.describe_consumer_groups([self._flow.prefix + self._stage]).values()
         found = {}
-        for member in asked.result(30).members or []:
+        for member in asked.result(60).members or []:
             has = member.assignment.topic_partitions if member.assignment else []
             found[member.group_instance_id] = member.member_id, frozenset(at.partition for at in has)
         return found
@@ -67,7 +67,7 @@ class Group:
             time.sleep(0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch", "index.main"])
 def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
@@ -81,7 +81,7 @@ def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
         group.start(name)
     before = group.settled("first", *others)
     first.send_signal(signal.SIGTERM)
-    assert first.wait(60) == 0
+    assert first.wait(PATIENCE) == 0
     assert group.members() == before
     group.start("first")
     until = time.monotonic() + PATIENCE
@@ -94,7 +94,7 @@ def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
     assert all(now[name] == before[name] for name in others)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch"])
 def test_later_worker_takes_over_name(flow: Flow, stage: str) -> None:

@@ -32,7 +32,8 @@ from tests.streams.kafka.secured import PASSWORD, PREFIX, USER, Secured
 from tests.streams.kafka.test_remade import catalogued, objects
 from tests.streams.kafka.test_secured import harvest, worker
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.servers]
+# One worker, so that the broker of the module starts once.
+pytestmark = [pytest.mark.slow(60), pytest.mark.servers, pytest.mark.xdist_group("refused")]
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +73,14 @@ def acl(client: AdminClient, topic: str, operation: AclOperation, *, grant: bool
     given = ResourceType.TOPIC, PREFIX + topic, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, AclPermissionType.ALLOW
     answers = client.create_acls([AclBinding(*given)]) if grant else client.delete_acls([AclBindingFilter(*given)])
     for future in answers.values():
-        future.result(30)
+        future.result(60)
 
 
 def password(client: AdminClient, value: str) -> None:
     """Set the password of the user."""
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     for future in client.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, info, value.encode())]).values():
-        future.result(30)
+        future.result(60)
 
 
 @pytest.mark.parametrize(("stage", "topic"), [("fetch", "fetches"), ("essence", "objects"), ("index.main", "broker.main")])
@@ -144,7 +145,7 @@ def test_refused_worker_ends_when_it_is_asked_to(broker: Secured, tmp_path: Path
                 time.sleep(0.2)
             time.sleep(3)
             running.terminate()
-            running.wait(60)
+            running.wait(200)
         finally:
             change(client, True)
     assert "waiting until it is mended" not in log.read_text()

@@ -39,7 +39,8 @@ from tests.servers.certificates import Authority
 from tests.streams.kafka import secured
 from tests.streams.kafka.secured import FREE, PASSWORD, PREFIX, USER, Secured
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.servers]
+# One worker, so that the broker of the module starts once.
+pytestmark = [pytest.mark.slow(60), pytest.mark.servers, pytest.mark.xdist_group("secured")]
 SETTING = "HARVEST_KAFKA_"
 
 

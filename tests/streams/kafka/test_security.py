@@ -11,13 +11,13 @@ from typing import Any, Self
 import faust
 import pytest
 from aiohttp import web
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from faust.auth import OAuthCredentials
 
 from streams.config.settings import load
 from streams.kafka.client.acls import rights_of_stages
 from streams.kafka.client.brokers import written_topics
-from streams.kafka.client.cluster import Cluster, ClusterError, sentence
+from streams.kafka.client.cluster import Cluster, ClusterError, cluster_error, is_refusal, sentence
 from streams.kafka.client.producer import ordered_producer, worker_client
 from streams.kafka.client.reach import ClientSettingsError, Contact
 from streams.kafka.client.registry import Registry
@@ -305,3 +305,12 @@ def test_refused_login_in_a_running_client_names_settings() -> None:
     text = "SASL authentication error: Authentication failed: Invalid username or password (after 3ms)"
     line = sentence(cluster, KafkaError(KafkaError._AUTHENTICATION, text))
     assert line == "a:1: kafka.security.user, kafka.security.password: the broker refuses the login of harvest"
+
+
+@pytest.mark.parametrize(("code", "refused"), [(KafkaError.TOPIC_AUTHORIZATION_FAILED, True), (KafkaError._TRANSPORT, False)])
+def test_failure_shows_that_the_acls_refuse(code: int, *, refused: bool) -> None:
+    """A refusal is recognized as the client raises it and as a ClusterError: a worker that fails by one starts again."""
+    error = KafkaError(code)
+    assert is_refusal(KafkaException(error)) is is_refusal(cluster_error(Cluster("b:1"), error)) is refused
+    assert not is_refusal(KafkaException("no error of the broker"))
+    assert not is_refusal(OSError("no answer"))

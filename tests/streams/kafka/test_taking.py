@@ -16,7 +16,7 @@ from streams.kafka.decide import agents
 from tests.streams.kafka.test_rows import decider
 
 TPS = TP("annotations", 0)
-SOON = 5.0
+SOON = 60.0
 """Seconds within which an event without a wait must happen."""
 
 

@@ -85,7 +85,7 @@ def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
     flow.close()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_each_kind_of_worker_has_probes_metrics_and_logs(flow: Flow, tmp_path: Path) -> None:
     """A deciding stage, an edge and a sink are each alive and ready at a port of its own, with metrics and JSON logs."""
     port, log = free_port(3), tmp_path / "workers.log"

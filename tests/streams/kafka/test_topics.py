@@ -131,7 +131,7 @@ def test_members_are_named_with_partitions_and_lag(harvest: Run, cluster: Cluste
     consumer = Consumer(settings)
     consumer.subscribe([cluster.topic("made")])
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 200
         while len(consumer.assignment()) < 2:
             consumer.poll(0.1)
             assert time.monotonic() < until

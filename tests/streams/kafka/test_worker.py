@@ -158,7 +158,7 @@ def test_missing_registry_or_folder_is_error_before_start(
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.parametrize("stage", ["catalog", "fetch"])
 def test_worker_leaves_in_order_without_broker(stage: str, tmp_path: Path) -> None:
     """A stage leaves in order, without a wait, although no broker answers any more, and logs only a few lines about it.

@@ -196,7 +196,7 @@ def batching(task: Task, table: Any) -> Agent:
     return agent
 
 
-ASKED, SOON = 4, 2.5
+ASKED, SOON = 4, 4.5
 """Number of requests for the end of a partition, and seconds in which all are to be answered: a plain worker takes 1.5 for each."""
 
 
