@@ -17,7 +17,7 @@ from processors.frontier.plans.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
-from processors.frontier.visits import keep_digest, next_visit
+from processors.frontier.visits import keep_digest, needs_whole, next_visit
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -145,6 +145,7 @@ class RequestScheduler(PlanRules):
         else:
             version = max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
+        whole = whole or needs_whole(known, self.known_root(known), self.now)
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
         # The answer to an unconditional request does not reveal whether the content has changed.

@@ -29,9 +29,9 @@ def collect(
     Nothing that they describe is fetched. Each URL becomes a root: `harvest gather` and `harvest run` ask again for what has
     changed, `harvest roots remove` ends it. On Kafka the roots are added, and the workers collect.
     """
-    from processors.essence.collected import ROOT
+    from processors.collector import COLLECTED
 
-    roots = [collected_url(url, ROOT) for url in urls]
+    roots = [collected_url(url, COLLECTED) for url in urls]
     flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
     found = settings(config, data=data, **flags)
     if found.kafka.brokers:
