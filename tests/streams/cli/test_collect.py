@@ -67,6 +67,35 @@ def test_collector_equals_the_source(harvest: Any, tree: Path) -> None:
         assert not harvest.lines("rejected", "list", "--data", "collector")
 
 
+def streams(harvest: Any, data: str) -> list[tuple[int, int]]:
+    """Return status and size of the streams that a Gatherer has collected, in their order."""
+    found = [line["value"] for line in harvest.lines("cat", "objects", "--data", data)]
+    return [(one["status"], one["size"]) for one in found if "/gatherer/soif/" in one["url"] and not one["url"].endswith("/")]
+
+
+def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
+    """A second pass after one change and one removal receives those alone, and the collector has what the source has."""
+    root = tmp_path / "many"
+    root.mkdir()
+    for number in range(200):
+        (root / f"{number}.txt").write_text(f"The text number {number}, about {number * number}.\n" * 20)
+    harvest("gather", root, "--data", "source", "--gatherer", "source", "--quiet")
+    with gateway(harvest, "source") as url:
+        asked = ("collect", url, "--data", "collector", "--gatherer", "us", "--allow", "127.0.0.0/8", "--pause", "0", "--quiet")
+        harvest(*asked)
+        first = streams(harvest, "collector")
+        assert {status for status, _ in first} == {200}
+        (root / "7.txt").write_text("Another text.\n")
+        (root / "8.txt").unlink()
+        harvest("gather", "--data", "source", "--quiet")
+        harvest(*asked)
+        second = streams(harvest, "collector")[len(first) :]
+        assert {status for status, _ in second} == {226}
+        assert 0 < sum(size for _, size in second) < sum(size for _, size in first) / 20
+        assert summaries(harvest, "collector") == summaries(harvest, "source")
+        assert not harvest.lines("rejected", "list", "--data", "collector")
+
+
 @pytest.mark.parametrize("text", ["http://host:8380", "http://host:8380/", "http://host:8380/gatherer/soif/"])
 def test_url_of_a_gateway(text: str) -> None:
     """A gateway is named by its own URL, or by that of the listing."""
