@@ -172,7 +172,7 @@ class OutcomeHandlers(SitemapHandlers):
         digest = url_digest(event.url)
         known = self.table.get(event.host, digest)
         if known is not None and known.state != "gone":
-            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
+            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok", whole_at=0))
 
     def give_up(self, host: str, digest: bytes, known: UrlState, reason: str) -> Iterator[Output]:
         """Leave a URL to the next run or refresh; past its time-to-live it expires."""

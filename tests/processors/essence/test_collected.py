@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
-from processors.essence.collected import LISTING, STREAM
-from processors.essence.stage import EssenceSettings, essence
+from processors.essence.collected import LISTING
 from processors.identity import oid
-from schemas.records import UNUSED, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Removed, Root, Summary
+from schemas.records import Complete, CrawlEvent, Partial, Rejected, Summary
 from schemas.soif import Attribute, Template, dumps
 from schemas.soif_summary import to_template
-
-LIST = "http://source.example/gatherer/soif/"
-PART = f"{LIST}3"
-ROOT = Root(url=LIST, run="r", ttl=100, refresh=10)
-UNUSED_PART = CrawlEvent(kind="failed", host="http://source.example", time=9, url=PART, version=5, root=ROOT, reason=UNUSED)
-
-
-def foreign(name: str, **more: Any) -> Summary:
-    """Return a summary of the other Gatherer."""
-    url = f"http://www.example.org/{name}"
-    given = {"oid": oid("source", url), "url": url, "object_url": url, "gatherer": "source", "version": 7, "time": 7}
-    return Summary(**{**given, "type": "HTML", "attributes": {"title": (name,)}, **more})
-
-
-def gone(name: str) -> Removed:
-    """Return a removal of the other Gatherer."""
-    one = foreign(name)
-    return Removed(oid=one.oid, url=one.url, object_url=one.object_url, version=8, time=8, reason="gone")
-
-
-def stream(*records: Summary | Removed, count: int | None = None, coverage: str = "complete", tail: bytes = b"") -> bytes:
-    """Return a stream as `sinks/feed` sends it."""
-    head = Template("GATHERER", "", (Attribute("gatherer-name", b"source"), Attribute("coverage", coverage.encode())))
-    end = Template("END", "", (Attribute("count", str(len(records) if count is None else count).encode()),))
-    found = [to_template(one) for one in records]
-    return dumps([head, *(one._replace(within=one.within or ("UPDATE",)) for one in found), end]) + tail
-
-
-def collected(body: bytes, media: str = STREAM, url: str = PART, root: Root = ROOT, gatherer: str = "us") -> list[Record]:
-    """Return what essence makes of an object."""
-    obj = FetchedObject(url=url, version=5, time=9, outcome="fetched", root=root, body=body, size=len(body), content_type=media)
-    return list(essence(obj, io.BytesIO(body), EssenceSettings(gatherer=gatherer)))
-
-
-def summaries(records: Sequence[Record]) -> list[Summary]:
-    """Return the summaries."""
-    return [one for one in records if isinstance(one, Summary)]
+from tests.processors.essence.collected_streams import LIST, PART, ROOT, UNUSED_PART, collected, foreign, gone, stream, summaries
 
 
 def test_summaries_are_kept_as_they_are() -> None:
@@ -182,11 +141,6 @@ def test_stream_of_1995() -> None:
     records = collected(rest + update)
     assert len(summaries(records)) == 1
     assert isinstance(records[-1], Partial)
-
-
-def test_stream_of_changes_removes_nothing() -> None:
-    """A stream that states that it has changes alone ends in Partial."""
-    assert isinstance(collected(stream(foreign("a"), coverage="changes"))[-1], Partial)
 
 
 def test_listing_leads_to_the_parts() -> None:
