@@ -197,6 +197,16 @@ def test_order_of_versions_does_not_matter_for_a_removal() -> None:
         assert collector.texts() == {"a": "a"}
 
 
+def test_late_whole_does_not_bring_back_what_changes_removed() -> None:
+    """A whole stream older than the changes, delivered twice behind them, leaves their removals as they are."""
+    removal, older = collected(stream(gone("a"), coverage="changes"), version=7), collected(stream(foreign("a")), version=6)
+    collector = Collector()
+    for records in (removal, older, older):
+        collector.committed = len(collector.log)
+        collector.take(records)
+    assert collector.texts() == {}
+
+
 def test_rows_of_removed_members_end_with_the_next_whole() -> None:
     """Until a whole stream arrives, rows note what is gone; after it none is left."""
     collector = Collector()
