@@ -6,7 +6,8 @@ Laws:
 - A URL that was gone, or is new, begins anew. A file has no visits: the listing of its folder tells whether it has changed.
 
 A part of another Gatherer's database is answered by changes alone, as long as its row has the time of a whole answer:
-- It is requested as a whole where that time is unknown, and once it is four weeks ago, so that no error lasts for longer.
+- It is requested as a whole where that time is unknown, and once it is `FrontierSettings.whole_every` ago: no error lasts for
+  longer, and a log that retains records for twice as long has a whole stream of each part.
 - A second, different answer to one request makes the time unknown: in which order their records arrive elsewhere is unknown.
 """
 
@@ -16,10 +17,7 @@ from processors.collector import CHANGED, is_part
 from processors.frontier.change_rate import change_rate, refresh_interval
 from processors.frontier.state import UrlState
 from processors.schemes import scheme_of
-from schemas.records import DEFAULT_REFRESH, CrawlEvent, Root, Validators
-
-WHOLE = DEFAULT_REFRESH * 1000
-"""Time in ms from a whole answer for a part to the next one."""
+from schemas.records import CrawlEvent, Root, Validators
 
 
 def visited(known: UrlState, event: CrawlEvent, now: int) -> UrlState:
@@ -48,9 +46,9 @@ def keep_digest(known: UrlState, sent: Validators | None) -> UrlState:
     return row
 
 
-def needs_whole(known: UrlState, root: Root, now: int) -> bool:
-    """Return whether a part of another Gatherer's database is to be requested as a whole."""
-    return is_part(root.url, known.url) and (not known.whole_at or now > known.whole_at + WHOLE)
+def needs_whole(known: UrlState, root: Root, now: int, every: int) -> bool:
+    """Return whether a part of another Gatherer's database is to be requested as a whole; `every`: in ms, as in the settings."""
+    return is_part(root.url, known.url) and (not known.whole_at or now > known.whole_at + every)
 
 
 def answered_whole(known: UrlState, event: CrawlEvent, now: int) -> int:

@@ -13,7 +13,8 @@ Laws:
 - The row of a removed member stays until delivery of its removal is certain (`Origin.committed`). Until then a redelivery of the
   record that caused the removal emits it again, whatever later records have written to the rows.
 - Withdrawn removes its one member, for the reason that it would have if it were missing in the whole: `member_missing`. Where the
-  member is unknown, the row notes the version, so that an older summary that arrives later does not bring it back.
+  member is unknown, the row notes the version, so that an older summary that arrives later does not bring it back. Nothing is
+  published then: among Gatherers that collect from each other in a ring, such a removal would go round for ever.
 - Partial removes nothing. Data that grows with the number of members has one row per member (law 5).
 
 Delivery: at least once; the outputs of a redelivered record equal the first ones, or are absorbed by the versions downstream.

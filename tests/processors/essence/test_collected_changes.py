@@ -197,6 +197,13 @@ def test_order_of_versions_does_not_matter_for_a_removal() -> None:
         assert collector.texts() == {"a": "a"}
 
 
+def test_removal_of_an_unknown_member_publishes_nothing() -> None:
+    """In a ring of Gatherers it would go round for ever: each would pass it on under an OID of its own."""
+    collector = Collector()
+    collector.take(collected(stream(gone("a"), coverage="changes")))
+    assert collector.published == {}
+
+
 def test_late_whole_does_not_bring_back_what_changes_removed() -> None:
     """A whole stream older than the changes, delivered twice behind them, leaves their removals as they are."""
     removal, older = collected(stream(gone("a"), coverage="changes"), version=7), collected(stream(foreign("a")), version=6)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from processors.collector import CHANGED
-from processors.frontier.visits import WHOLE
+from processors.frontier.stage import FrontierSettings
 from schemas.records import OTHER_BASE, UNUSED, CrawlEvent, FetchRequest, Root, Validators
 from tests.processors.frontier.conftest import Partition, requests
 
 LIST = "http://source.test/gatherer/soif/"
 PART = f"{LIST}3"
+
+
+WHOLE = FrontierSettings().whole_every
 
 
 def mark(number: int) -> Validators:
