@@ -23,7 +23,7 @@ def is_below(root: str, url: str) -> bool:
 
 def is_part(root: str, url: str) -> bool:
     """Return whether a URL that a root requests is in the place of a part: only parts have changes."""
-    return is_below(root, url) and url != root and url.startswith(("http://", "https://"))
+    return is_below(root, url) and url != root
 
 
 def is_collected(obj: FetchedObject) -> bool:

@@ -98,11 +98,10 @@ def test_unused_stream_names_its_request() -> None:
         (LIST, LIST, False),
         (LIST, "http://other.example/gatherer/soif/3", False),
         ("http://source.example/", PART, False),
-        ("ftp://source.example/gatherer/soif/", "ftp://source.example/gatherer/soif/3", False),
     ],
 )
 def test_only_parts_have_changes(root: str, url: str, known: bool) -> None:
-    """Changes are asked for below a collected root alone, and by HTTP."""
+    """Changes are asked for below a collected root alone."""
     assert is_part(root, url) == known
 
 
