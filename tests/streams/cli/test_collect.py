@@ -94,6 +94,10 @@ def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
         assert 0 < sum(size for _, size in second) < sum(size for _, size in first) / 20
         assert summaries(harvest, "collector") == summaries(harvest, "source")
         assert not harvest.lines("rejected", "list", "--data", "collector")
+    (removed,) = [one["value"] for one in harvest.lines("cat", "summaries", "--data", "collector") if one["value"].get("removed")]
+    told = harvest("why", removed["url"], "--data", "collector").stdout
+    assert "withdrawn: its Gatherer states that it is gone" in told
+    assert "a stream of changes: the rest is kept" in told
 
 
 @pytest.mark.parametrize("text", ["http://host:8380", "http://host:8380/", "http://host:8380/gatherer/soif/"])
