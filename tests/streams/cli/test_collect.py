@@ -73,6 +73,7 @@ def streams(harvest: Any, data: str) -> list[tuple[int, int]]:
     return [(one["status"], one["size"]) for one in found if "/gatherer/soif/" in one["url"] and not one["url"].endswith("/")]
 
 
+@pytest.mark.slow(12)
 def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
     """A second pass after one change and one removal receives those alone, and the collector has what the source has."""
     root = tmp_path / "many"

@@ -82,6 +82,7 @@ def proxied(target: str) -> Iterator[Proxy]:
             thread.join()
 
 
+@pytest.mark.slow(30)
 @pytest.mark.parametrize("fault", ["cut", "base"])
 def test_spoiled_changes_are_not_lost(fault: str, harvest: Any, tmp_path: Path) -> None:
     """Changes that are cut short are rejected, and those of another base refused: the whole part is fetched instead."""
