@@ -39,6 +39,12 @@ REPLACED = ("a folder now", "not a folder")
 """Reasons of a URL that is gone because its path names another kind of object now."""
 LOST = "its body is not in the blob store"
 """Reason of an object that could not be summarized because its body was lost: it must be fetched again."""
+UNUSED = "its stream was not used to its end"
+"""Reason of another Gatherer's stream that did not become summaries: it must be fetched again, as a whole."""
+OTHER_BASE = "changes of another stream than the one that was fetched last"
+"""Reason of changes that cannot be used: the stream must be fetched as a whole."""
+REFETCHED = frozenset({LOST, UNUSED})
+"""Reasons of failures that essence reports of objects that were fetched: they end no request."""
 
 CrawlKind = Literal[
     "unknown",
@@ -324,6 +330,16 @@ class Partial(Record, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Withdrawn(Record, frozen=True, kw_only=True):
+    """A member that a stream of changes states to be gone: it alone is removed."""
+
+    object_url: str
+    version: int
+    time: int
+    attempt: str
+    path: str
+
+
 class Annotation(Record, frozen=True, kw_only=True):
     """Manual attributes of one URL (member path included)."""
 
@@ -372,6 +388,7 @@ RECORDS: tuple[type[Record], ...] = (
     Removed,
     Complete,
     Partial,
+    Withdrawn,
     Annotation,
     Holder,
     Role,

@@ -1,8 +1,8 @@
 """Another Gatherer's database, collected: its listing of parts as links, and the summaries of a part as summaries of ours.
 
-A part is a stream of SOIF (`sinks/feed`). It is an object without a summary of its own; each of its templates is a member, whose
-path is the foreign OID. Streams of the Gatherers of 1995 have templates without our properties, in collections UPDATE, REFRESH and
-DELETE.
+A part is a stream of SOIF (`sinks/feed`), of everything or of the changes since the last one (status 226). It is an object without
+a summary of its own; each of its templates is a member, whose path is the foreign OID. Streams of the Gatherers of 1995 have
+templates without our properties, in collections UPDATE, REFRESH and DELETE.
 
 Laws:
 - What is below a root that is such a listing is a stream or a listing, by its media type; anything else, such as the page of a
@@ -14,31 +14,44 @@ Laws:
 - A summary that comes from this Gatherer, directly or by way of others (`via`), is left out: so a ring of Gatherers comes to rest.
 - OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
   is kept as `location`, which nothing ever opens.
-- A stream of changes alone ends in Partial: what it does not mention is kept.
+- A stream of changes alone ends in Partial: what it does not mention is kept, and each template in DELETE is a record Withdrawn. A
+  template in DELETE without the name of its Gatherer withdraws that URL of every Gatherer that the stream names.
+- What did not become summaries as a whole is requested again, without validators: the event UNUSED tells the frontier so. A later
+  stream of changes would not mention it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from processors import identity
+from processors.collector import CHANGED, unused
 from processors.essence import listing
 from processors.essence.member import bounded
 from processors.urls import canonical
-from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_REASON, CrawlEvent, FetchedObject, Link, Rejected, Summary
+from schemas.records import (
+    DEFAULT_REFRESH,
+    DEFAULT_TTL,
+    MAX_REASON,
+    CrawlEvent,
+    FetchedObject,
+    Link,
+    Rejected,
+    Summary,
+    Withdrawn,
+)
 from schemas.soif import SoifError, Template, read
 from schemas.soif_summary import DELETE, RecordError, parts
 
 if TYPE_CHECKING:
     from processors.essence.walk import Walk
 
-ROOT = "/gatherer/soif/"
-"""End of the URL of a listing of parts."""
 STREAM, LISTING = "application/x-harvest-soif", "application/x-harvest-soif-parts"
 """Media types of a stream and of a listing, as `sinks/feed/templates.py` has them."""
 GATHERER, END, REFRESH, PART = "GATHERER", "END", "REFRESH", "PART"
+CHANGES_ALONE = "a stream of changes: the rest is kept"
 MAX_PARTS = 1_000
 MAX_LOCATION = 8_000
 MAX_NAME = 200
@@ -63,39 +76,93 @@ class Survey(NamedTuple):
 
     last: Mapping[bytes, int]
     """Number of the template that counts, by OID."""
+    gone: Sequence[bytes]
+    """OIDs that the stream states to be gone."""
     gatherer: str
     """Name that the stream states; "": none."""
     complete: bool
 
 
-def is_collected(obj: FetchedObject) -> bool:
-    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these."""
-    root = obj.root.url if obj.root is not None else ""
-    return root.endswith(ROOT) and obj.url.startswith(root)
+class Tally:
+    """Which templates of a stream count, and which OIDs are gone, as far as the stream was read."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changes = False
+        """Whether the stream has templates that only a stream of changes has: it is none of everything, if it does not say so."""
+        self._last: dict[bytes, int] = {}
+        self._gone: dict[bytes, None] = {}
+        self._unnamed: list[tuple[str, int]] = []
+        self._names: dict[str, None] = {}
+
+    def take(self, one: Template, number: int) -> None:
+        """Note a template of a summary or a removal."""
+        self.count += 1
+        self.changes |= bool({DELETE, REFRESH} & {*one.within})
+        if DELETE in one.within:
+            self._delete(one, number)
+        elif REFRESH not in one.within:
+            if len(self._names) < MAX_VIA:
+                self._names[_first(one, "gatherer-name")] = None
+            self._update(_key(one), number)
+
+    def _delete(self, one: Template, number: int) -> None:
+        if not (_first(one, "gatherer-name") or _OID.fullmatch(_first(one, "oid"))):
+            self._unnamed.append((one.url, number))
+        self._withdraw(_key(one), number)
+
+    def _update(self, key: bytes, number: int) -> None:
+        self._last[key] = number
+        self._gone.pop(key, None)
+
+    def _withdraw(self, key: bytes, number: int) -> None:
+        if self._last.get(key, -1) < number:
+            self._last.pop(key, None)
+            self._gone[key] = None
+
+    def survey(self, gatherer: str, *, complete: bool) -> Survey:
+        """Return the result; `gatherer`: the name that the stream states of itself."""
+        for url, number in self._unnamed:
+            for name in (*self._names, gatherer):
+                self._withdraw(bytes.fromhex(identity.oid(name, url)), number)
+        return Survey(self._last, tuple(self._gone), gatherer, complete)
 
 
-def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | CrawlEvent | Rejected]:
+def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | Withdrawn | CrawlEvent | Rejected]:
     """Yield the links of a listing, or the summaries of a part; a stream that cannot be used is rejected, and marks the damage."""
     try:
-        if "" in walk.skip:
-            raise StreamError(walk.skip[""])
-        if _media(walk.obj) not in (STREAM, LISTING):
-            raise StreamError(f"its media type is {bounded(_media(walk.obj), MAX_NAME) or 'not stated'}")
-        if _media(walk.obj) == LISTING:
-            yield from listing.references(walk.obj, _parts(walk.obj, body))
-            return
-        survey = _survey(body)
-        if survey.gatherer == walk.settings.gatherer:
-            raise StreamError(f"its Gatherer has the name of this one, {survey.gatherer}")
-        body.seek(0)
-        yield from _summaries(walk, body, survey)
-        if walk.damage:
-            yield walk.rejected("", walk.damage)
-        elif not survey.complete:
-            walk.damage = "a stream of changes: the rest is kept"
+        yield from _used(walk, body)
     except (SoifError, StreamError) as error:
-        walk.damage = bounded(f"not a stream of summaries: {error}", MAX_REASON)
+        walk.damage = f"not a stream of summaries: {error}"
+    if walk.damage and walk.damage != CHANGES_ALONE:
+        walk.damage = bounded(walk.damage, MAX_REASON)
         yield walk.rejected("", walk.damage)
+        yield unused(walk.obj)
+
+
+def _used(walk: Walk, body: BinaryIO) -> Iterator[Summary | Withdrawn | CrawlEvent]:
+    """Yield the records of a listing or a stream. Raises SoifError, StreamError."""
+    if "" in walk.skip:
+        raise StreamError(walk.skip[""])
+    if _media(walk.obj) not in (STREAM, LISTING):
+        raise StreamError(f"its media type is {bounded(_media(walk.obj), MAX_NAME) or 'not stated'}")
+    if _media(walk.obj) == LISTING:
+        yield from listing.references(walk.obj, _parts(walk.obj, body))
+        return
+    survey = _survey(body)
+    if survey.gatherer == walk.settings.gatherer:
+        raise StreamError(f"its Gatherer has the name of this one, {survey.gatherer}")
+    body.seek(0)
+    yield from _summaries(walk, body, survey)
+    if not survey.complete or walk.obj.status == CHANGED:
+        yield from _withdrawn(walk, survey)
+        walk.damage = walk.damage or CHANGES_ALONE
+
+
+def _withdrawn(walk: Walk, survey: Survey) -> Iterator[Withdrawn]:
+    obj = walk.obj
+    for key in survey.gone:
+        yield Withdrawn(object_url=obj.url, version=obj.version, time=obj.time, attempt=walk.attempt, path=key.hex())
 
 
 def _media(obj: FetchedObject) -> str:
@@ -113,36 +180,25 @@ def _parts(obj: FetchedObject, body: BinaryIO) -> list[Link]:
 
 def _survey(body: BinaryIO) -> Survey:
     """Read a stream to its end. Raises SoifError, StreamError."""
-    last: dict[bytes, int] = {}
+    tally = Tally()
     around: dict[str, Template] = {}
-    count, changes = 0, False
     for number, one in enumerate(read(body)):
         if END in around:
             raise StreamError("something behind its end")
         if one.type in (GATHERER, END) and not one.within:
             around[one.type] = one
         elif one.url:
-            count += 1
-            changes |= bool({DELETE, REFRESH} & {*one.within})
-            _count(last, one, number)
+            tally.take(one, number)
     head, end = around.get(GATHERER), around.get(END)
     if head is None:
-        if not count:
+        if not tally.count:
             raise StreamError("it has no template")
-        return Survey(last, "", complete=not changes)
+        return tally.survey("", complete=not tally.changes)
     if end is None:
         raise StreamError("it has no end: cut short")
-    if end.values("count") != (str(count).encode(),):
-        raise StreamError(f"it has {count} templates, not {_first(end, 'count')}")
-    return Survey(last, _first(head, "gatherer-name"), complete=_first(head, "coverage") == "complete")
-
-
-def _count(last: dict[bytes, int], one: Template, number: int) -> None:
-    """Note a template as the one that counts of its OID."""
-    if DELETE in one.within:
-        last.pop(_key(one), None)
-    elif REFRESH not in one.within:
-        last[_key(one)] = number
+    if end.values("count") != (str(tally.count).encode(),):
+        raise StreamError(f"it has {tally.count} templates, not {_first(end, 'count')}")
+    return tally.survey(_first(head, "gatherer-name"), complete=_first(head, "coverage") == "complete")
 
 
 def _first(template: Template, name: str) -> str:

@@ -4,7 +4,8 @@ This is the only entry point for runners, which call it in a sandboxed child pro
 
 Laws:
 - Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
-  `count` is the number of its summaries. Partial: some container or encoding could not be read to its end (law 3).
+  `count` is the number of its summaries. Partial: some container or encoding could not be read to its end, or the object states
+  changes alone (law 3).
 - A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only what
   has no summary of its own, a folder's listing or another Gatherer's stream, is rejected without one.
 - The same object, settings and members to skip give the same records in the same order.
@@ -18,8 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
+from processors.collector import is_collected
 from processors.essence import ftp_directory, listing, selection
-from processors.essence.collected import collected, is_collected
+from processors.essence.collected import collected
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mail.mime import moment
 from processors.essence.formats.refresh import refresh_target
@@ -42,6 +44,7 @@ from schemas.records import (
     Partial,
     Rejected,
     Summary,
+    Withdrawn,
 )
 
 __all__ = ["EssenceSettings", "essence"]
@@ -50,7 +53,7 @@ FOLDER, SYMLINK = "inode/directory", "inode/symlink"
 MAX_TARGET = 65_536
 MAX_LISTING = 256 << 20
 
-Output = File | Summary | Rejected | CrawlEvent | Complete | Partial
+Output = File | Summary | Withdrawn | Rejected | CrawlEvent | Complete | Partial
 
 
 def essence(

@@ -16,11 +16,11 @@ from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
 from processors.frontier.state import UrlState
-from processors.frontier.visits import visited
+from processors.frontier.visits import answered_whole, visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
 from schemas.plan import NO_FOLDER, NOT_LOCAL
-from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, Rejected
+from schemas.records import DOUBT, MOVED, OTHER_BASE, REFETCHED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
@@ -102,6 +102,7 @@ class OutcomeHandlers(SitemapHandlers):
                 self.distrust_marks(event.host, root)
             known = visited(known, event, self.now).but(
                 state="ok",
+                whole_at=answered_whole(known, event, self.now),
                 probed=False,
                 confirmed=self.now,
                 since=0,
@@ -147,14 +148,14 @@ class OutcomeHandlers(SitemapHandlers):
 
     def failed(self, event: CrawlEvent) -> Iterator[Output]:
         """Schedule a retry, or give up until the next run."""
-        if event.reason == LOST:
-            self._lost(event)
+        if event.reason in REFETCHED:
+            self._refetch(event)
             return
         digest, known = self._answered(event)
         if known is not None and event.reason == NO_FOLDER and self.asks_server(known):
             self.table.enqueue(event.host, digest, known.but(state="queued"))
         elif known is not None:
-            known = known.but(tries=known.tries + 1)
+            known = known.but(tries=known.tries + 1, whole=known.whole or event.reason == OTHER_BASE)
             if event.reason.startswith(DOUBT):
                 known = known.but(held=True, missing=known.missing or self.now)
             wait = self.backoff(known.tries - 1, event.wait)
@@ -166,12 +167,12 @@ class OutcomeHandlers(SitemapHandlers):
                 yield from self.give_up(event.host, digest, known, event.reason)
         yield from self.pump(event.host)
 
-    def _lost(self, event: CrawlEvent) -> None:
-        """Have a body that was lost before summarizing fetched in full by the next run, even if the source is unchanged."""
+    def _refetch(self, event: CrawlEvent) -> None:
+        """Have an object that was not summarized fetched in full by the next run, even if the source is unchanged."""
         digest = url_digest(event.url)
         known = self.table.get(event.host, digest)
         if known is not None and known.state != "gone":
-            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
+            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok", whole_at=0))
 
     def give_up(self, host: str, digest: bytes, known: UrlState, reason: str) -> Iterator[Output]:
         """Leave a URL to the next run or refresh; past its time-to-live it expires."""

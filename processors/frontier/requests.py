@@ -17,7 +17,7 @@ from processors.frontier.plans.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
-from processors.frontier.visits import keep_digest, next_visit
+from processors.frontier.visits import keep_digest, needs_whole, next_visit
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -74,6 +74,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Time for which a further request must keep a page current; see `change_rate.py`."""
     refresh_min: int = DAY // 4
     """Shortest time between two refreshes of a page; the longest is that of its root."""
+    whole_every: int = 28 * DAY
+    """Time from a whole answer for a part of another Gatherer's database to the next one; see `visits.py`."""
 
 
 class RequestScheduler(PlanRules):
@@ -145,6 +147,7 @@ class RequestScheduler(PlanRules):
         else:
             version = max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
+        whole = whole or needs_whole(known, self.known_root(known), self.now, self.settings.whole_every)
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
         # The answer to an unconditional request does not reveal whether the content has changed.

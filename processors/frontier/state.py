@@ -70,6 +70,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """MD5 of the last body while `validators` are dropped for an unconditional request."""
     exempt: bool = False
     """Whether no rule rewrites it, since its rewritten form redirects to it."""
+    whole_at: int = 0
+    """Time in ms since the epoch of the last whole answer for a part of another Gatherer's database; 0: unknown, or none."""
 
     @property
     def lasts(self) -> bool:

@@ -4,14 +4,20 @@ Laws:
 - A visit is the first answer to a request. A redelivered answer counts nothing, nor does one of which the body before is unknown.
 - An answer with the same body is no change, however it was found: by status 304, or by its MD5 after an unconditional request.
 - A URL that was gone, or is new, begins anew. A file has no visits: the listing of its folder tells whether it has changed.
+
+A part of another Gatherer's database is answered by changes alone, as long as its row has the time of a whole answer:
+- It is requested as a whole where that time is unknown, and once it is `FrontierSettings.whole_every` ago: no error lasts for
+  longer, and a log that retains records for twice as long has a whole stream of each part.
+- A second, different answer to one request makes the time unknown: in which order their records arrive elsewhere is unknown.
 """
 
 from __future__ import annotations
 
+from processors.collector import CHANGED, is_part
 from processors.frontier.change_rate import change_rate, refresh_interval
 from processors.frontier.state import UrlState
 from processors.schemes import scheme_of
-from schemas.records import CrawlEvent, Validators
+from schemas.records import CrawlEvent, Root, Validators
 
 
 def visited(known: UrlState, event: CrawlEvent, now: int) -> UrlState:
@@ -38,6 +44,22 @@ def keep_digest(known: UrlState, sent: Validators | None) -> UrlState:
         return known
     row: UrlState = known.but(digest=known.validators.md5)
     return row
+
+
+def needs_whole(known: UrlState, root: Root, now: int, every: int) -> bool:
+    """Return whether a part of another Gatherer's database is to be requested as a whole; `every`: in ms, as in the settings."""
+    return is_part(root.url, known.url) and (not known.whole_at or now > known.whole_at + every)
+
+
+def answered_whole(known: UrlState, event: CrawlEvent, now: int) -> int:
+    """Return the time of the last whole answer with an answer noted, of kind `fetched` or `unchanged`; see `UrlState.whole_at`."""
+    if event.kind == "unchanged":
+        return known.whole_at
+    if event.root is None or not is_part(event.root.url, known.url):
+        return 0
+    if known.state == "ok" and known.validators != event.validators:
+        return 0
+    return known.whole_at if event.status == CHANGED else now
 
 
 def _has_changed(known: UrlState, event: CrawlEvent) -> bool | None:

@@ -12,12 +12,15 @@ Laws:
   that version, whatever the outcome of the attempt.
 - The row of a removed member stays until delivery of its removal is certain (`Origin.committed`). Until then a redelivery of the
   record that caused the removal emits it again, whatever later records have written to the rows.
+- Withdrawn removes its one member, for the reason that it would have if it were missing in the whole: `member_missing`. Where the
+  member is unknown, the row notes the version, so that an older summary that arrives later does not bring it back. Nothing is
+  published then: among Gatherers that collect from each other in a ring, such a removal would go round for ever.
 - Partial removes nothing. Data that grows with the number of members has one row per member (law 5).
 
 Delivery: at least once; the outputs of a redelivered record equal the first ones, or are absorbed by the versions downstream.
 
 Rows: `o|object` (version of the last Complete), `m|object NUL path` (version, attempt, summary as made, offset of the removal,
-removals of former OIDs), `a|object NUL path` (annotations).
+removals of former OIDs), until the next Complete after a removal, `a|object NUL path` (annotations).
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ import msgspec
 from processors.identity import split_url
 from schemas.codec import HEADER, decode, encode
 from schemas.ports import Origin, Rows
-from schemas.records import Annotation, Attributes, Complete, Partial, RemovalReason, Removed, Summary
+from schemas.records import Annotation, Attributes, Complete, Partial, RemovalReason, Removed, Summary, Withdrawn
 
-Input = Summary | Complete | Partial | Annotation
+Input = Summary | Complete | Partial | Withdrawn | Annotation
 Catalogued = Summary | Removed
 
 REASONS: dict[str, RemovalReason] = {"whole": "member_missing", "gone": "gone", "expired": "expired"}
@@ -41,7 +44,7 @@ REASONS: dict[str, RemovalReason] = {"whole": "member_missing", "gone": "gone", 
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """Row of one member: its version, the attempt that produced it, its encoded summary without annotations.
 
-    After a removal: the offset of the record that caused it, and the Removed in place of the summary.
+    After a removal: the offset of the record that caused it, and the Removed in place of the summary; nothing, if none was known.
     """
 
     version: int
@@ -66,29 +69,65 @@ def catalog(rows: Rows, record: Input, origin: Origin) -> Iterator[Catalogued]:
     elif record.version < completed_version(rows, record.object_url):
         if isinstance(record, Complete):
             yield from _repeated(rows, record, origin)
-        elif isinstance(record, Summary) and (value := rows.get(_key(b"m|", record.object_url, record.path))) is not None:
-            yield from _renamed(_member(value), origin)
+        elif isinstance(record, Summary | Withdrawn) and (known := _known(rows, record)) is not None:
+            yield from _repeated_of(known, origin)
     elif isinstance(record, Partial):
         return
     elif isinstance(record, Summary):
         yield from _member_made(rows, record, origin)
+    elif isinstance(record, Withdrawn):
+        yield from _withdraw(rows, record, origin)
     else:
         yield from _complete(rows, record, origin)
 
 
+def _known(rows: Rows, record: Summary | Withdrawn) -> Member | None:
+    """Return the row of the member that a record concerns."""
+    value = rows.get(_key(b"m|", record.object_url, record.path))
+    return _member(value) if value is not None else None
+
+
 def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalogued]:
-    key = _key(b"m|", record.object_url, record.path)
-    value, made = rows.get(key), encode(record)
+    known, made = _known(rows, record), encode(record)
     former: tuple[tuple[bytes, int], ...] = ()
-    if value is not None:
-        known = _member(value)
+    if known is not None:
         if record.version < known.version:
             yield from _renamed(known, origin)
             return
         former = _former(known, record, made, origin)
-    rows.put(key, _pack(Member(record.version, record.attempt, made, former=former)))
+    rows.put(_key(b"m|", record.object_url, record.path), _pack(Member(record.version, record.attempt, made, former=former)))
     yield from (cast("Removed", decode(removal)) for removal, _ in former)
     yield _annotated(rows, record)
+
+
+def _withdraw(rows: Rows, record: Withdrawn, origin: Origin) -> Iterator[Removed]:
+    """Remove one member; one that is unknown, or removed already, only gets the version."""
+    key, known = _key(b"m|", record.object_url, record.path), _known(rows, record)
+    if known is not None:
+        yield from _repeated_of(known, origin)
+    if known is None:
+        rows.put(key, _pack(Member(record.version, "", b"", origin.offset)))
+    elif record.version < known.version:
+        return
+    elif known.removed_at >= 0:
+        rows.put(key, _pack(msgspec.structs.replace(known, version=record.version)))
+    else:
+        removed = _removed(cast("Summary", decode(known.record)), record.version, record.time, "member_missing")
+        rows.put(key, _pack(Member(record.version, "", encode(removed), origin.offset, known.former)))
+        yield removed
+
+
+def _repeated_of(known: Member, origin: Origin) -> Iterator[Removed]:
+    """Return the removals that a redelivered record about a member caused (see `_repeated`)."""
+    yield from _renamed(known, origin)
+    if known.removed_at == origin.offset:
+        yield from _removal(known)
+
+
+def _removal(removed: Member) -> Iterator[Removed]:
+    """Return the removal in the row of a removed member; none where the member was unknown."""
+    if removed.record:
+        yield cast("Removed", decode(removed.record))
 
 
 def _renamed(known: Member, origin: Origin) -> Iterator[Removed]:
@@ -99,10 +138,10 @@ def _renamed(known: Member, origin: Origin) -> Iterator[Removed]:
 def _former(known: Member, record: Summary, made: bytes, origin: Origin) -> tuple[tuple[bytes, int], ...]:
     """Return the removals of a member's former OIDs whose delivery is not certain."""
     same = known.record[:OID] == made[:OID]
-    if same and not known.former:
+    if (same or not known.record) and not known.former:
         return ()
     found = {removal: at for removal, at in known.former if at >= origin.committed}
-    before = cast("Catalogued", decode(known.record))
+    before = cast("Catalogued", decode(known.record)) if known.record else None
     if isinstance(before, Summary) and before.oid != record.oid:
         found[encode(_removed(before, record.version, record.time, "member_missing"))] = origin.offset
     elif isinstance(before, Removed) and known.removed_at >= origin.committed:
@@ -136,9 +175,10 @@ def _complete(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]
         member = _member(value)
         yield from (cast("Removed", decode(removal)) for removal, at in member.former if at >= origin.committed)
         if member.removed_at >= origin.committed:
-            yield cast("Removed", decode(member.record))
+            yield from _removal(member)
         elif member.removed_at >= 0:
-            rows.delete(key)
+            if member.version <= record.version:
+                rows.delete(key)
         elif member.version <= record.version and (record.reason != "whole" or member.attempt != record.attempt):
             summary = cast("Summary", decode(member.record))
             removed = _removed(summary, record.version, record.time, REASONS[record.reason])
@@ -154,10 +194,7 @@ def _repeated(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]
     one takes these removals for delivered.
     """
     for _, value in rows.scan(_key(b"m|", record.object_url, "")):
-        member = _member(value)
-        yield from _renamed(member, origin)
-        if member.removed_at == origin.offset:
-            yield cast("Removed", decode(member.record))
+        yield from _repeated_of(_member(value), origin)
 
 
 def _removed(summary: Summary, version: int, time: int, reason: RemovalReason) -> Removed:

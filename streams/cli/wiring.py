@@ -114,8 +114,18 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         edge_patience=int(settings.fetch.patience * 1_000),
         price=settings.roots.price * 1000,
         refresh_min=settings.roots.refresh_min * 1000,
+        whole_every=_whole_every(settings),
         **settings.frontier.model_dump(),
     )
+
+
+def _whole_every(settings: Settings) -> int:
+    """Return the time in ms after which a part of another Gatherer's database is requested as a whole.
+
+    On Kafka, `harvest topics reset catalog` makes the rows of the catalog again from what is retained: it needs a whole stream.
+    """
+    longest = FrontierSettings().whole_every
+    return min(longest, int(settings.retention * 1000) // 2) if settings.kafka.brokers else longest
 
 
 def worker_settings(settings: Settings) -> WorkerSettings:

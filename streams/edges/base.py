@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from processors.collector import is_collected, unused
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
 from schemas.records import MAX_REASON, FetchedObject, Record
@@ -23,7 +24,7 @@ from streams.edges.parse_job import Frame
 from streams.edges.window import Window
 from streams.store import Offsets
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import REJECTED
+from streams.topology.flow import CRAWL, REJECTED, Topic
 from streams.topology.routing import Router, poisoned_letter
 
 R = TypeVar("R", bound=Record)
@@ -159,7 +160,10 @@ class EdgeBase(ABC):
             return None
 
     def refuse(self, logged: Logged, error: Exception, reason: str = "", beside: Sequence[Frame] = ()) -> None:
-        """Turn an input that cannot be processed into a dead letter with its bytes, and finish it; `beside`: further outputs."""
+        """Turn an input that cannot be processed into a dead letter with its bytes, and finish it; `beside`: further outputs.
+
+        Another Gatherer's stream is fetched again: without its summaries, later changes would not be all that is missing.
+        """
         origin = Origin(logged.topic, logged.partition, logged.offset)
         letter = poisoned_letter(self.name, error, origin, logged.key, logged.value, now_ms())
         with suppress(DecodeError):
@@ -167,9 +171,14 @@ class EdgeBase(ABC):
             if isinstance(record, FetchedObject):
                 why = reason[:MAX_REASON] or letter.reason
                 letter = msgspec.structs.replace(letter, url=record.url, version=record.version, reason=why)
-        key = REJECTED.key(letter).encode()
-        frame = Frame(REJECTED.name, partition_of(key, self.partitions), key, encode(letter))
+                beside = beside or ([self.frame(CRAWL, unused(record))] if is_collected(record) else [])
+        frame = self.frame(REJECTED, letter)
         self.done(Finished(self.name, self.topic, logged.partition, logged.offset, [frame, *beside]))
+
+    def frame(self, topic: Topic[Any], record: Record) -> Frame:
+        """Return a record as a frame of a topic."""
+        key = topic.key(record).encode()
+        return Frame(topic.name, partition_of(key, self.partitions), key, encode(record), record)
 
     def drain(self) -> list[Finished]:
         """Take the finished results, for the transaction in progress."""

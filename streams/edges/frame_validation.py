@@ -5,7 +5,7 @@ Laws:
   summary is replaced or removed, and the state of no other URL changes.
 - In `crawl`, a child may report links and refusals, never seeded or fetched events, and only under the object's own root; a file
   has no links, a folder links to its own content, and nothing from the network links to a file. No page, sitemap or menu states
-  that what it does not list is gone.
+  that what it does not list is gone. Of another Gatherer's stream it may report that it was not used: exactly that event.
 
 A child can still do what the object itself could have done: have any attributes, and any links.
 Cost: 8 us a summary, since only these fields are read, which come first.
@@ -13,12 +13,16 @@ Cost: 8 us a summary, since only these fields are read, which come first.
 
 from __future__ import annotations
 
+from processors.collector import is_collected, unused
 from processors.identity import oid
 from processors.schemes import has_complete_listings, is_listing, may_name, scheme_of
 from schemas.codec import HEADER, record_type
-from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary
+from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary, Withdrawn
 from streams.edges.parse_job import Frame
 from streams.store.murmur2 import partition as partition_of
+
+ENDS = (Complete, Partial, Withdrawn)
+"""Records of `made` that begin with the URL of the object and its version."""
 
 
 class FrameValidator:
@@ -33,6 +37,7 @@ class FrameValidator:
         self._gatherer = gatherer
         self._partitions = partitions
         self._partition = partition_of(self._key, partitions)
+        self._unused = unused(obj) if is_collected(obj) else None
 
     def check(self, frame: Frame) -> None:
         """Raise ValueError (DecodeError) for a frame that this object cannot have produced."""
@@ -57,8 +62,8 @@ class FrameValidator:
             return kind is File and url == self._key and _long(value, at)[0] == self._version
         if kind is not Summary:
             url, at = _text(value, HEADER)
-            own = kind in (Complete, Partial) and url == self._key and _long(value, at)[0] == self._version
-            return own and (not isinstance(record, Complete | Partial) or (record.object_url, record.version) == self._object)
+            own = kind in ENDS and url == self._key and _long(value, at)[0] == self._version
+            return own and (not isinstance(record, ENDS) or (record.object_url, record.version) == self._object)
         name, at = _text(value, HEADER)
         url, at = _text(value, at)
         of, at = _text(value, at)
@@ -88,15 +93,16 @@ class FrameValidator:
 
     def _crawl(self, frame: Frame) -> bool:
         event = frame.record
-        return (
-            isinstance(event, CrawlEvent)
-            and (event.kind, event.version) in (("discovered", self._version), ("refused", 0))
+        if not isinstance(event, CrawlEvent) or event.host.encode() != frame.key:
+            return False
+        if partition_of(frame.key, self._partitions) != frame.partition:
+            return False
+        return event == self._unused or (
+            (event.kind, event.version) in (("discovered", self._version), ("refused", 0))
             and (event.url.encode(), event.depth, event.root) == (self._key, self._depth, self._root)
             and event.robots is None
             and event.validators is None
             and (event.coverage != "complete" or has_complete_listings(event.url))
-            and event.host.encode() == frame.key
-            and partition_of(frame.key, self._partitions) == frame.partition
             and self._leads(event)
         )
 

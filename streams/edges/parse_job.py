@@ -25,7 +25,7 @@ from processors.essence.extensions import OwnError
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.summarize import Facts, SummaryError
 from schemas.codec import encode, record_type
-from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary
+from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary, Withdrawn
 from streams.edges.extensions import Extensions, load
 from streams.sandbox.programs import Command, ProgramError, Programs
 from streams.sandbox.values import MistakeError, SandboxLimits
@@ -117,6 +117,7 @@ _CARRIED: dict[type[Record], Callable[[bytes], Record]] = {
     Summary: _summary,
     Complete: msgspec.msgpack.Decoder(Complete).decode,
     Partial: msgspec.msgpack.Decoder(Partial).decode,
+    Withdrawn: msgspec.msgpack.Decoder(Withdrawn).decode,
 }
 
 

@@ -25,7 +25,7 @@ import msgspec
 
 from processors.essence.stage import EssenceSettings
 from processors.identity import frontier_key
-from schemas.codec import cache_encoding, decode, encode
+from schemas.codec import cache_encoding, decode
 from schemas.ports import Logged
 from schemas.records import LOST, CrawlEvent, FetchedObject, Summary
 from streams.clock import now_ms
@@ -41,7 +41,6 @@ from streams.sandbox.task import Clock
 from streams.sandbox.values import Done, Failed, Flooded, Lost, Outcome, SandboxError, SandboxLimits
 from streams.store import BodyStore
 from streams.store.errors import DamagedBody
-from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import CRAWL
 
 CHUNK_COUNT = 32
@@ -215,8 +214,7 @@ class EssenceEdge(EdgeBase):
         """Return the event that makes the frontier fetch an object again."""
         host = frontier_key(obj.url)
         event = CrawlEvent(kind="failed", host=host, time=now_ms(), url=obj.url, version=obj.version, root=obj.root, reason=LOST)
-        key = CRAWL.key(event).encode()
-        return Frame(CRAWL.name, partition_of(key, self.partitions), key, encode(event), event)
+        return self.frame(CRAWL, event)
 
     def _request(self, chunk: list[Work]) -> bytes:
         jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop, work.ends) for work in chunk)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 
 from processors.identity import split_url
-from schemas.records import LOST, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
+from schemas.records import REFETCHED, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
 
 SLOW = 10_000
 """ms: a longer pause that a host asks for between two requests is reported, since with it a site takes hours."""
@@ -75,7 +75,7 @@ class RunStats:
             self.unchanged += 1
         elif event.kind == "gone" and event.reason.startswith("status "):
             self.dead += 1
-        self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused") and event.reason != LOST
+        self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused") and event.reason not in REFETCHED
 
     def met(self, *, known: bool) -> None:
         """Count a summary of an object itself that the catalog accepted; `known`: the object had a summary before."""

@@ -174,8 +174,12 @@ class Answers:
         *,
         listing: bool = False,
         status: int = 0,
+        changes: bool = False,
     ) -> list[Record]:
-        """Return the object, and the event with the validators that the frontier stores."""
+        """Return the object, and the event with the validators that the frontier stores.
+
+        `changes`: whether the body has changes alone; then the event has the status too.
+        """
         request = self.request
         fetched = FetchedObject(
             url=request.url,
@@ -195,7 +199,8 @@ class Answers:
             status=status,
             as_listing=request.as_listing,
         )
-        return [fetched, self.event("fetched", validators=validators, listing=listing)]
+        event = self.event("fetched", validators=validators, listing=listing)
+        return [fetched, msgspec.structs.replace(event, status=status) if changes else event]
 
     def resolved(self, address: str, robots: bytes | None, failure: FetchError | None = None) -> list[Record]:
         """Return the one event that describes a host: the frontier waits for it and for no other, so it is always sent.

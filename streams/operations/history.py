@@ -27,6 +27,7 @@ from schemas.records import (
     Removed,
     Role,
     Summary,
+    Withdrawn,
 )
 from streams.logs import LogAccess
 from streams.operations.dead_letters import RETRIED
@@ -115,6 +116,8 @@ def _describe_record(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
             return f"complete, {_summaries(record.count)}", "" if record.reason == "whole" else record.reason
         case Partial(object_url=url) if url == wanted.object_url:
             return f"partial, {_summaries(record.count)}", record.reason
+        case Withdrawn(object_url=url, path=path) if url == wanted.object_url and path == wanted.path:
+            return "withdrawn", "its Gatherer states that it is gone"
         case Rejected(url=url, path=path) if url == wanted.object_url and path in (wanted.path, ""):
             return ("tried again", "") if record.reason == RETRIED else (f"rejected by {record.stage}", record.reason)
         case File(url=url) | Holder(url=url) | Annotation(url=url) | Summary(url=url) | Removed(url=url) if url == wanted.url:

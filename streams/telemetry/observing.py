@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.records import LOST, CrawlEvent, Record, Rejected, Role
+from schemas.records import REFETCHED, CrawlEvent, Record, Rejected, Role
 from streams.sandbox.values import Crashed, Flooded, Outcome, OutOfMemory, TimedOut
 from streams.telemetry.metrics import Metrics, reason_class
 
@@ -15,7 +15,7 @@ def observe(metrics: Metrics, stage: str, topic: str, record: Record | None) -> 
     """Count a record that a stage has written; None: it was not decoded."""
     metrics.records.add(stage, topic)
     match record:
-        case CrawlEvent() if record.kind in FETCHES and record.reason != LOST:
+        case CrawlEvent() if record.kind in FETCHES and record.reason not in REFETCHED:
             metrics.fetches.add(record.kind, by=max(1, len(record.links)) if record.kind == "refused" else 1)
             if record.kind == "fetched" and record.validators and not record.listing:
                 metrics.fetched_bytes.add(by=max(0, record.validators.size))

@@ -34,6 +34,7 @@ from schemas.records import (
     Role,
     Summary,
     Tick,
+    Withdrawn,
 )
 
 R_co = TypeVar("R_co", bound=Record, covariant=True)
@@ -154,8 +155,8 @@ CRAWL = Topic("crawl", (CrawlEvent,), lambda r: r.host, "delete", "outcomes of U
 FETCHES = Topic("fetches", (FetchRequest,), lambda r: r.address or r.host, "delete", "a URL is to be fetched")
 OBJECTS = Topic("objects", (FetchedObject,), lambda r: r.url, "delete", "an object was fetched, or is gone", public=True)
 FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was unnested: facts", public=True)
-MADE = Topic[Summary | Complete | Partial](
-    "made", (Summary, Complete, Partial), lambda r: r.object_url, "delete", "an object was summarized"
+MADE = Topic[Summary | Complete | Partial | Withdrawn](
+    "made", (Summary, Complete, Partial, Withdrawn), lambda r: r.object_url, "delete", "an object was summarized"
 )
 ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "always", "someone described a URL by hand")
 SUMMARIES = Topic[Summary | Removed](
@@ -182,7 +183,7 @@ def archive(broker: str) -> Topic[Summary | Removed]:
 FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
     "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
 )
-ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent | Rejected](
+ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | Withdrawn | CrawlEvent | Rejected](
     "essence", (OBJECTS,), (FILES, MADE, CRAWL, REJECTED), "sandbox", "recognize, unnest, select, summarize"
 )
 

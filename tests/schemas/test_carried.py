@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from processors.essence.stage import EssenceSettings
 from schemas import codec
 from schemas.codec import cache_encoding, decode, encode, publish, record_type
-from schemas.records import Complete, FetchedObject, Partial, Record, Summary
+from schemas.records import Complete, FetchedObject, Partial, Record, Summary, Withdrawn
 from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, pack, single_record, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
 
 
-@pytest.mark.parametrize("kind", [Summary, Complete, Partial])
+@pytest.mark.parametrize("kind", [Summary, Complete, Partial, Withdrawn])
 @given(data=st.data())
 def test_frame_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
     """A frame has the record, its bytes and its key, all unchanged."""

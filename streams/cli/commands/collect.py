@@ -29,9 +29,9 @@ def collect(
     Nothing that they describe is fetched. Each URL becomes a root: `harvest gather` and `harvest run` ask again for what has
     changed, `harvest roots remove` ends it. On Kafka the roots are added, and the workers collect.
     """
-    from processors.essence.collected import ROOT
+    from processors.collector import COLLECTED
 
-    roots = [collected_url(url, ROOT) for url in urls]
+    roots = [collected_url(url, COLLECTED) for url in urls]
     # A gateway is made to be asked: a collection is 17 requests at most.
     flags = {"fetch__pause": pause or 0.0, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
     found = settings(config, data=data, **flags)

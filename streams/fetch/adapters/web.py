@@ -8,6 +8,8 @@ Laws:
   the whole exchange.
 - A redirect is not followed here (DESIGN, "Stages"): its target is a URL like any other, and the frontier requests it. Only in a
   chain that sets cookies within one host (`chain.py`), further requests are sent, one by one, with the cookies of the chain.
+- Of a part of another Gatherer's database only the changes are requested (RFC 3229), where the ETag of the last answer is known.
+  Changes of anything but that are a failure, after which the whole is requested. An equal body of changes is no unchanged object.
 - RFC 9110 defines what a status means; Retry-After (10.2.3) is respected up to one day.
 """
 
@@ -27,9 +29,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import BadHttpMessage, PayloadEncodingError
 from yarl import URL
 
+from processors.collector import CHANGED, MANIPULATION, is_part
 from processors.urls import guard
 from schemas.ports import Blobs
-from schemas.records import DOUBT, FetchRequest, Record, Validators
+from schemas.records import DOUBT, OTHER_BASE, FetchRequest, Record, Validators
 from streams.fetch.adapters.chain import Redirect, redirect
 from streams.fetch.answers import Answers, FetchError, StoreError, bounded
 from streams.fetch.body import SPOOLS, Body
@@ -47,6 +50,8 @@ NEEDED = SINGLE | {"content-disposition", "content-encoding", "content-language"
 MAX_TYPE = 1_000
 """Maximum characters of a content type."""
 MAX_VALIDATOR = 300
+ACCEPTED = "A-IM"
+"""Field of a request that names the instance manipulations that are accepted."""
 READ = 65_536
 KEEP_ALIVE = 15
 
@@ -108,7 +113,7 @@ class Web:
         `cookie`: the Cookie header, "" for none.
         """
         final, began = url == request.url, time.monotonic()
-        headers = (_conditions(request.validators) if final else {}) | ({"Cookie": cookie} if cookie else {})
+        headers = (_conditions(request) if final else {}) | ({"Cookie": cookie} if cookie else {})
         async with self.exchange(url, address, headers) as response:
             status = response.status
             answers = Answers(request, self._clock(), int((time.monotonic() - began) * 1_000))
@@ -121,6 +126,8 @@ class Web:
                 return []
             if status in (200, 203):
                 return await self._object(answers, response)
+            if status == CHANGED and ACCEPTED in headers:
+                return await self._changes(answers, response)
             if status == 304:
                 return _not_modified(answers, response)
             if status in GONE:
@@ -176,7 +183,16 @@ class Web:
                 raise FetchError(f"too slow: less than {settings.min_rate} bytes per second", retryable=True)
         decoding.end()
 
+    async def _changes(self, answers: Answers, response: aiohttp.ClientResponse) -> list[Record]:
+        """Return the answer for changes since the object that was fetched last."""
+        known, headers = answers.request.validators, response.headers
+        applied = (name.strip().lower() for value in headers.getall("IM", ()) for name in value.split(","))
+        if known is None or headers.get("Delta-Base", "") != known.etag or [*applied] != [MANIPULATION]:
+            raise FetchError(OTHER_BASE, retryable=True)
+        return await self._object(answers, response)
+
     async def _object(self, answers: Answers, response: aiohttp.ClientResponse) -> list[Record]:
+        changes = response.status == CHANGED
         settings, headers, known = self._settings, response.headers, answers.request.validators
         if (response.content_length or 0) > settings.max_body:
             raise FetchError(f"body larger than {settings.max_body:,} bytes", retryable=False)
@@ -187,17 +203,18 @@ class Web:
             validators = Validators(
                 etag=_validator(headers.get("ETag", "")),
                 modified=_validator(headers.get("Last-Modified", "")),
-                md5=body.md5,
+                md5="" if changes else body.md5,
                 size=body.size,
             )
-            if known is not None and (known.md5, known.size) == (body.md5, body.size):
+            if not changes and known is not None and (known.md5, known.size) == (body.md5, body.size):
                 return answers.unchanged(validators)
             if known is not None and known.size > 0 and not body.size and _doubts(answers):
                 raise FetchError(f"{DOUBT}: the start page is empty", retryable=False)
             stored = await body.store()
         # Of several fields the first counts: joined, they would be no media type.
         content_type = _text(headers.get("Content-Type", ""))[:MAX_TYPE]
-        return answers.fetched(stored, validators, content_type, kept_headers(headers.items()), status=response.status)
+        kept = kept_headers(headers.items())
+        return answers.fetched(stored, validators, content_type, kept, status=response.status, changes=changes)
 
     def status_failure(self, response: aiohttp.ClientResponse) -> FetchError:
         """Return the failure for a status without an object: retryable or not, and the wait before the next try."""
@@ -221,9 +238,12 @@ def retry_after(value: str, now: int) -> int:
     return max(0, min(until - now, LONGEST_WAIT))
 
 
-def _conditions(known: Validators | None) -> dict[str, str]:
-    """Return the header fields of a conditional request (RFC 9110, 13.1)."""
-    headers = {}
+def _conditions(request: FetchRequest) -> dict[str, str]:
+    """Return the header fields of a conditional request (RFC 9110, 13.1), and of one for changes (RFC 3229, 10.5.3)."""
+    headers, known = {}, request.validators
+    # A weak validator does not name one body (RFC 9110, 8.8.1): changes cannot be applied to it.
+    if known is not None and known.etag.startswith('"') and is_part(request.root.url, request.url):
+        headers[ACCEPTED] = MANIPULATION
     if known is not None and known.etag:
         headers["If-None-Match"] = known.etag
     if known is not None and known.modified:

@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
-from processors.essence.collected import LISTING, STREAM
-from processors.essence.stage import EssenceSettings, essence
+from processors.essence.collected import LISTING
 from processors.identity import oid
-from schemas.records import Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Removed, Root, Summary
+from schemas.records import Complete, CrawlEvent, Partial, Rejected, Summary
 from schemas.soif import Attribute, Template, dumps
 from schemas.soif_summary import to_template
-
-LIST = "http://source.example/gatherer/soif/"
-PART = f"{LIST}3"
-ROOT = Root(url=LIST, run="r", ttl=100, refresh=10)
-
-
-def foreign(name: str, **more: Any) -> Summary:
-    """Return a summary of the other Gatherer."""
-    url = f"http://www.example.org/{name}"
-    given = {"oid": oid("source", url), "url": url, "object_url": url, "gatherer": "source", "version": 7, "time": 7}
-    return Summary(**{**given, "type": "HTML", "attributes": {"title": (name,)}, **more})
-
-
-def gone(name: str) -> Removed:
-    """Return a removal of the other Gatherer."""
-    one = foreign(name)
-    return Removed(oid=one.oid, url=one.url, object_url=one.object_url, version=8, time=8, reason="gone")
-
-
-def stream(*records: Summary | Removed, count: int | None = None, coverage: str = "complete", tail: bytes = b"") -> bytes:
-    """Return a stream as `sinks/feed` sends it."""
-    head = Template("GATHERER", "", (Attribute("gatherer-name", b"source"), Attribute("coverage", coverage.encode())))
-    end = Template("END", "", (Attribute("count", str(len(records) if count is None else count).encode()),))
-    found = [to_template(one) for one in records]
-    return dumps([head, *(one._replace(within=one.within or ("UPDATE",)) for one in found), end]) + tail
-
-
-def collected(body: bytes, media: str = STREAM, url: str = PART, root: Root = ROOT, gatherer: str = "us") -> list[Record]:
-    """Return what essence makes of an object."""
-    obj = FetchedObject(url=url, version=5, time=9, outcome="fetched", root=root, body=body, size=len(body), content_type=media)
-    return list(essence(obj, io.BytesIO(body), EssenceSettings(gatherer=gatherer)))
-
-
-def summaries(records: Sequence[Record]) -> list[Summary]:
-    """Return the summaries."""
-    return [one for one in records if isinstance(one, Summary)]
+from tests.processors.essence.collected_streams import LIST, PART, ROOT, UNUSED_PART, collected, foreign, gone, stream, summaries
 
 
 def test_summaries_are_kept_as_they_are() -> None:
@@ -94,22 +54,24 @@ def test_last_template_of_an_oid_counts() -> None:
     ],
 )
 def test_bad_stream_removes_nothing(body: bytes, why: str) -> None:
-    """A stream that is cut short, has a wrong count, or is none gives one rejection, and no summary; nothing is removed."""
-    letter, end = collected(body)
+    """A stream that is cut short, has a wrong count, or is none is rejected, and fetched again as a whole; nothing is removed."""
+    letter, event, end = collected(body)
     assert isinstance(letter, Rejected)
+    assert event == UNUSED_PART
     assert isinstance(end, Partial)
     assert end.count == 0
     assert any(one in letter.reason for one in why.split("|"))
 
 
 def test_bad_template_is_left_out() -> None:
-    """A template with a property that cannot be read is rejected; the others are taken, and nothing is removed."""
+    """A template with a property that cannot be read is rejected; the others are taken, and the whole is fetched again."""
     bad = to_template(foreign("bad"))._replace(within=("UPDATE",))
     bad = bad._replace(attributes=(Attribute("file-size", b"many"), *(a for a in bad.attributes if a.name != "file-size")))
     body = stream(foreign("a"), foreign("b"), count=3).replace(b"}\n@END", dumps([bad])[len(b"@UPDATE {\n") :] + b"@END", 1)
     records = collected(body)
     assert [one.location[-1] for one in summaries(records)] == ["a", "b"]
-    assert [type(one) for one in records[-2:]] == [Rejected, Partial]
+    assert [type(one) for one in records[-3:]] == [Rejected, CrawlEvent, Partial]
+    assert records[-2] == UNUSED_PART
 
 
 def test_own_summaries_are_left_out() -> None:
@@ -124,7 +86,7 @@ def test_own_summaries_are_left_out() -> None:
 
 def test_gatherer_of_the_same_name_is_rejected() -> None:
     """A stream from a Gatherer with our own name is rejected, with the reason: two on one machine have the same name by default."""
-    letter, end = collected(stream(foreign("a")), gatherer="source")
+    letter, _, end = collected(stream(foreign("a")), gatherer="source")
     assert isinstance(letter, Rejected)
     assert isinstance(end, Partial)
     assert "the name of this one, source" in letter.reason
@@ -181,11 +143,6 @@ def test_stream_of_1995() -> None:
     assert isinstance(records[-1], Partial)
 
 
-def test_stream_of_changes_removes_nothing() -> None:
-    """A stream that states that it has changes alone ends in Partial."""
-    assert isinstance(collected(stream(foreign("a"), coverage="changes"))[-1], Partial)
-
-
 def test_listing_leads_to_the_parts() -> None:
     """The parts are links below the listing; other URLs in it are not followed."""
     urls = ("0", "1", "http://source.example/gatherer/soif/2", "http://other.example/gatherer/soif/3", "/etc", "", "file:///etc/")
@@ -194,13 +151,13 @@ def test_listing_leads_to_the_parts() -> None:
     assert links == [f"{LIST}{number}" for number in range(3)]
     assert isinstance(events[-1], Complete)
     assert events[-1].count == 0
-    assert [type(one) for one in collected(b"", LISTING, LIST)] == [Rejected, Partial]
+    assert [type(one) for one in collected(b"", LISTING, LIST)] == [Rejected, CrawlEvent, Partial]
 
 
 @pytest.mark.parametrize("url", [LIST, PART])
 def test_other_page_in_place_of_a_stream_removes_nothing(url: str) -> None:
     """What a proxy answers instead, with a status of success, is no summary, and what was collected stays."""
-    letter, end = collected(b"<html><title>Sign in</title></html>", media="text/html", url=url)
+    letter, _, end = collected(b"<html><title>Sign in</title></html>", media="text/html", url=url)
     assert isinstance(letter, Rejected)
     assert isinstance(end, Partial)
     assert "text/html" in letter.reason

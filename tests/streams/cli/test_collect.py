@@ -69,6 +69,40 @@ def test_collector_equals_the_source(harvest: Any, tree: Path) -> None:
         assert not harvest.lines("rejected", "list", "--data", "collector")
 
 
+def streams(harvest: Any, data: str) -> list[tuple[int, int]]:
+    """Return status and size of the streams that a Gatherer has collected, in their order."""
+    found = [line["value"] for line in harvest.lines("cat", "objects", "--data", data)]
+    return [(one["status"], one["size"]) for one in found if "/gatherer/soif/" in one["url"] and not one["url"].endswith("/")]
+
+
+@pytest.mark.slow(12)
+def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
+    """A second pass after one change and one removal receives those alone, and the collector has what the source has."""
+    root = tmp_path / "many"
+    root.mkdir()
+    for number in range(200):
+        (root / f"{number}.txt").write_text(f"The text number {number}, about {number * number}.\n" * 20)
+    harvest("gather", root, "--data", "source", "--gatherer", "source", "--quiet")
+    with gateway(harvest, "source") as url:
+        asked = ("collect", url, "--data", "collector", "--gatherer", "us", "--allow", "127.0.0.0/8", "--pause", "0", "--quiet")
+        harvest(*asked)
+        first = streams(harvest, "collector")
+        assert {status for status, _ in first} == {200}
+        (root / "7.txt").write_text("Another text.\n")
+        (root / "8.txt").unlink()
+        harvest("gather", "--data", "source", "--quiet")
+        harvest(*asked)
+        second = streams(harvest, "collector")[len(first) :]
+        assert {status for status, _ in second} == {226}
+        assert 0 < sum(size for _, size in second) < sum(size for _, size in first) / 20
+        assert summaries(harvest, "collector") == summaries(harvest, "source")
+        assert not harvest.lines("rejected", "list", "--data", "collector")
+    (removed,) = [one["value"] for one in harvest.lines("cat", "summaries", "--data", "collector") if one["value"].get("removed")]
+    told = harvest("why", removed["url"], "--data", "collector").stdout
+    assert "withdrawn: its Gatherer states that it is gone" in told
+    assert "a stream of changes: the rest is kept" in told
+
+
 @pytest.mark.parametrize("path", ["", "/", "/gatherer", "/gatherer/", "/gatherer/soif", "/gatherer/soif/"])
 @pytest.mark.parametrize("gateway", ["http://host:8380", "https://gatherer", "http://host/search", "http://host/gatherer/search"])
 def test_url_of_a_gateway(gateway: str, path: str) -> None:

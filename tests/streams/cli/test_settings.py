@@ -19,7 +19,7 @@ from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
 from streams.cli.common import Failure
 from streams.cli.gateway import gateway_options
-from streams.cli.wiring import embedded_settings
+from streams.cli.wiring import embedded_settings, frontier_settings
 from streams.config import sections, settings
 from streams.config.settings import SettingsError, known, load
 from streams.embedded import EmbeddedSettings
@@ -29,7 +29,7 @@ from streams.topology.flow import TopologySettings
 
 OF_ROOTS = {"sitemaps", "lastmod", "feeds", "price", "refresh_min"}
 """Fields of FrontierSettings that are configured in `roots`."""
-OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", "part", "variants", *OF_ROOTS}
+OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", "part", "variants", "whole_every", *OF_ROOTS}
 """Those that are not configured in `frontier`."""
 
 
@@ -218,6 +218,15 @@ def test_no_settings_give_the_defaults_of_the_runner(harvest: Any) -> None:
     found = embedded_settings(load(None, None, {"HARVEST_GATHERER": "localhost", "HARVEST_CHILDREN": "2"}))
     assert msgspec.structs.replace(found, flow=TopologySettings()) == EmbeddedSettings()
     assert found.flow.brokers == TopologySettings().brokers
+
+
+@pytest.mark.parametrize(
+    ("given", "days"), [({}, 28), ({"kafka.brokers": ("k:9092",)}, 3.5), ({"kafka.brokers": ("k:9092",), "retention": 1 << 30}, 28)]
+)
+def test_parts_are_fetched_as_a_whole_within_the_retention(given: dict[str, Any], days: float) -> None:
+    """On Kafka, where rows may be made again from the log, the log has a whole stream of each part, and all changes since."""
+    found = frontier_settings(load(given, environ={}), EssenceSettings(gatherer="us"))
+    assert found.whole_every == days * 86_400_000
 
 
 def test_every_setting_has_a_description() -> None:

@@ -1,0 +1,45 @@
+"""Another Gatherer's database, as the gateway of a Harvest serves it: its URLs, requests for changes, and streams without use.
+
+`http://HOST/gatherer/soif/` lists the parts, which are below it; each is a stream of summaries (`processors/essence/collected.py`).
+"""
+
+from __future__ import annotations
+
+from processors.identity import frontier_key
+from schemas.records import UNUSED, CrawlEvent, FetchedObject
+
+COLLECTED = "/gatherer/soif/"
+"""End of the URL of a listing of parts."""
+CHANGED = 226
+"""Status of an answer that has changes alone (RFC 3229, 10.4.1)."""
+MANIPULATION = "soif"
+"""Name of the instance manipulation that a collector accepts and a gateway applies (RFC 3229, 10.5)."""
+
+
+def is_below(root: str, url: str) -> bool:
+    """Return whether a URL that a root requests is another Gatherer's listing of parts, or below one."""
+    return root.endswith(COLLECTED) and url.startswith(root)
+
+
+def is_part(root: str, url: str) -> bool:
+    """Return whether a URL that a root requests is in the place of a part: only parts have changes."""
+    return is_below(root, url) and url != root
+
+
+def is_collected(obj: FetchedObject) -> bool:
+    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these."""
+    return obj.root is not None and is_below(obj.root.url, obj.url)
+
+
+def unused(obj: FetchedObject) -> CrawlEvent:
+    """Return the event that makes the frontier request an object as a whole the next time."""
+    return CrawlEvent(
+        kind="failed",
+        host=frontier_key(obj.url),
+        time=obj.time,
+        url=obj.url,
+        version=obj.version,
+        depth=obj.depth,
+        root=obj.root,
+        reason=UNUSED,
+    )
