@@ -11,19 +11,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schemas.codec import DecodeError
 from schemas.ports import Log, Logged, Refused
 from schemas.records import Rejected
 from sinks.feed.errors import FeedDamaged, FeedMissing
 from sinks.feed.feed import Feed
+from sinks.feed.partitions import lack
 from sinks.feed.reader import FeedReader
 from streams.clock import now_ms
 from streams.operations.index_changes import change, newest_changes
 from streams.topology.flow import FEED, SUMMARIES
 from streams.topology.routing import refused_letter
+
+if TYPE_CHECKING:
+    from streams.logs import LogAccess
 
 BATCH = 2_000
 """Records of one transaction at the most."""
@@ -64,6 +69,21 @@ def feed_offsets(folder: Path) -> Mapping[int, int]:
         return reader.offsets()
     finally:
         reader.close()
+
+
+def feed_report(folder: Path, log: LogAccess) -> tuple[bool, str]:
+    """Return whether the feed of a data folder may be sent, and what there is to say of it. Raises OSError, ClusterError."""
+    try:
+        reader = FeedReader(feed_file(folder))
+    except FeedMissing:
+        return True, "none in this data folder"
+    with closing(reader):
+        found, count, offsets = lack(reader.positions()), reader.state().summaries, reader.offsets()
+    if found:
+        return False, f"not complete, so it is not served: {found}"
+    ends = log.ends(SUMMARIES.name) if SUMMARIES.name in log.topics() else ()
+    behind = sum(max(0, end - offsets.get(partition, 0)) for partition, end in enumerate(ends))
+    return True, f"complete, {count:,} summaries, {behind:,} records behind {SUMMARIES.name}"
 
 
 def fill_feed(log: Log, feed: Feed, letters: Letters, limit: int = 0, stop: Callable[[], bool] = lambda: False) -> int:

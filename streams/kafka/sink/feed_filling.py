@@ -44,6 +44,8 @@ class FeedFilling:
         self._note = note
         self._clock = clock
         self._goals: dict[int, Goal] = {}
+        self._here = 0
+        """Number of partitions that were read here when that was last noted."""
 
     def starts(self, partitions: Collection[int]) -> list[TopicPartition]:
         """Store in the feed how far it has to be read, and return its start offsets; one that does not fit its topic is emptied.
@@ -53,6 +55,7 @@ class FeedFilling:
         goals = {one: self._goal(one) for one in partitions}
         count, ends = self._count(), {one: goal.end for one, goal in goals.items()}
         self._feed.expect(count, ends)
+        self._report(len(ends), count)
         try:
             places = self._places(partitions)
         except IndexDamaged as error:
@@ -83,6 +86,12 @@ class FeedFilling:
     def touch(self, parts: Mapping[int, Part]) -> None:
         """Store in the feed that it has everything of the partitions that were read to their ends. Raises OSError."""
         self._feed.touch([partition for partition, part in parts.items() if part.end and part.done >= part.end])
+
+    def _report(self, here: int, count: int) -> None:
+        """Note once that other workers have some of the partitions."""
+        before, self._here = self._here, here
+        if here not in (count, before):
+            self._note(f"{here} of {count} partitions are read here: a feed is served once its own worker has read all of them")
 
     def _places(self, partitions: Collection[int]) -> list[TopicPartition]:
         offsets = self._feed.offsets()

@@ -16,13 +16,16 @@ from schemas.codec import encode
 from sinks.feed.errors import FeedMissing, FeedPartial
 from sinks.feed.feed import Feed
 from sinks.feed.reader import FeedReader
+from sinks.gateway.ports import CollectionError
+from streams.cli.collection import GathererCollection
+from streams.config.settings import load
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.sink.feed_filling import FeedFilling
 from streams.kafka.sink.index_sink import IndexSink, sink_options
 from streams.operations.feed import feed_file, open_feed
 from streams.topology.flow import FEED, TopologySettings, topology
 from tests.sinks.feed.conftest import Stream, made
-from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.conftest import Broker, Run
 from tests.streams.kafka.threads import beside
 
 STAGE: Any = topology(TopologySettings(feed=True)).stage(FEED)
@@ -154,3 +157,24 @@ def test_whole_feed_is_sent_after_a_partition_is_taken_away(world: World, tmp_pa
             assert titles(one) == ["a", "b", "c"]
             assert titles(other) is None
         until(lambda: titles(one) == ["a", "b", "c", "new"])
+
+
+def test_partial_feed_is_refused_with_its_reason(
+    world: World, harvest: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway, `export` and `doctor` refuse a feed that lacks a partition in one line; once it is whole, it is served."""
+    monkeypatch.setenv("HARVEST_FEED_ENABLED", "true")
+    reason = "1 of 2 partitions are not read to the end yet: partition 1 is read elsewhere"
+    with closing(GathererCollection(load(None))) as gateway, closing(open_feed(tmp_path / "harvest-data", "g")) as feed:
+        feed.expect(PARTITIONS, {0: 2})
+        feed.mark_whole({0: 2})
+        with pytest.raises(CollectionError, match=f"^the stream is not complete: {reason}$"):
+            gateway.feed()
+        assert gateway.status().more[-1] == f"the stream for other Gatherers: not complete, so it is not served: {reason}"
+        assert f"NOT OK  feed: not complete, so it is not served: {reason}\n" in harvest("doctor", code=1).stdout
+        assert harvest("export", "summaries", "all.soif.gz", code=1).stderr == f"harvest: the stream is not complete: {reason}\n"
+        assert not Path("all.soif.gz").exists()
+        feed.mark_whole({1: 0})
+        gateway.feed().close()
+        assert "ok      feed: complete, 0 summaries, 1 records behind summaries\n" in harvest("doctor", code=1).stdout
+        harvest("export", "summaries", "all.soif.gz")
