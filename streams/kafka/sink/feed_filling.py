@@ -91,7 +91,8 @@ class FeedFilling:
         """Note once that other workers have some of the partitions."""
         before, self._here = self._here, here
         if here not in (count, before):
-            self._note(f"{here} of {count} partitions are read here: a feed is served once its own worker has read all of them")
+            why = "a feed is served once its own worker has read all of them"
+            self._note(f"feed: {here} of {count} partitions are read here: {why}")
 
     def _places(self, partitions: Collection[int]) -> list[TopicPartition]:
         offsets = self._feed.offsets()
