@@ -3,99 +3,36 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from schemas.codec import encode
-from sinks.feed.errors import FeedMissing, FeedPartial
+from sinks.feed.errors import FeedPartial
 from sinks.feed.feed import Feed
 from sinks.feed.reader import FeedReader
 from sinks.gateway.ports import CollectionError
 from streams.cli.collection import GathererCollection
 from streams.config.settings import load
-from streams.kafka.client.cluster import Cluster
 from streams.kafka.sink.feed_filling import FeedFilling
-from streams.kafka.sink.index_sink import IndexSink, sink_options
 from streams.operations.feed import feed_file, open_feed
-from streams.topology.flow import FEED, TopologySettings, topology
-from tests.sinks.feed.conftest import Stream, made
 from tests.streams.kafka.conftest import Broker, Run
-from tests.streams.kafka.threads import beside
-
-STAGE: Any = topology(TopologySettings(feed=True)).stage(FEED)
-PARTITIONS = 2
-
-
-class World:
-    """A topic of summaries, and workers that fill feeds from it."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.cluster = Cluster(broker.address, f"{broker.topics.prefix}-")
-        self.broker = broker
-        self.topic = broker.topics.make("summaries", PARTITIONS)
-        broker.topics.make("rejected", 1)
-
-    def send(self, *names: str, partition: int) -> None:
-        """Append summaries to a partition."""
-        found = [made(name) for name in names]
-        self.broker.append(self.topic, [(one.oid.encode(), encode(one)) for one in found], partition)
-
-    @contextmanager
-    def worker(self, folder: Path) -> Iterator[IndexSink]:
-        """Run a worker that fills the feed of a folder."""
-        with closing(open_feed(folder, "g")) as feed:
-            sink = IndexSink(self.cluster, "main", feed, stage=STAGE, session=120.0, **sink_options(remote=False))
-            with beside(lambda stop: sink.run(stop.is_set)):
-                yield sink
+from tests.streams.kafka.feeds import PARTITIONS, FeedWorld, offsets, titles, until, whole
 
 
 @pytest.fixture
-def world(broker: Broker) -> World:
+def world(broker: Broker) -> FeedWorld:
     """A topic with summaries in both partitions."""
-    found = World(broker)
+    found = FeedWorld(broker)
     found.send("a", "b", partition=0)
     found.send("c", partition=1)
     return found
 
 
-def until(found: Callable[[], bool]) -> None:
-    """Wait until something holds, for a minute at the most."""
-    for _ in range(1_200):
-        if found():
-            return
-        time.sleep(0.05)
-    pytest.fail("it does not come to hold")
-
-
-def titles(folder: Path) -> list[str] | None:
-    """Return the titles in the stream of a feed; None while it must not be sent."""
-    try:
-        with closing(FeedReader(feed_file(folder))) as reader:
-            reader.require_whole()
-            return Stream(reader.complete()).titles
-    except (FeedMissing, FeedPartial):
-        return None
-
-
-def offsets(folder: Path) -> dict[int, int]:
-    """Return the offsets of a feed."""
-    with closing(FeedReader(feed_file(folder))) as reader:
-        return dict(reader.offsets())
-
-
-def whole(folder: Path) -> list[int]:
-    """Return the partitions that a feed has read to their ends."""
-    with closing(FeedReader(feed_file(folder))) as reader:
-        return [one.partition for one in reader.positions() if one.whole]
-
-
-def test_feed_is_refused_until_it_is_filled(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feed_is_refused_until_it_is_filled(world: FeedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a worker fills a new feed, no part of it is sent, even after a restart; once it is filled, it is sent as a whole."""
     applied, hold = Feed.apply, threading.Event()
 
@@ -121,7 +58,9 @@ def test_feed_is_refused_until_it_is_filled(world: World, tmp_path: Path, monkey
         assert titles(tmp_path) == ["a", "b", "c"]
 
 
-def test_two_workers_with_folders_of_their_own_send_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_workers_with_folders_of_their_own_send_nothing(
+    world: FeedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of two workers reads one partition to its end, and neither feed is sent; when one ends, the other reads all."""
     one, other = tmp_path / "one", tmp_path / "other"
     starts = FeedFilling.starts
@@ -144,7 +83,7 @@ def test_two_workers_with_folders_of_their_own_send_nothing(world: World, tmp_pa
         assert titles(one) == ["a", "b", "c"]
 
 
-def test_whole_feed_is_sent_after_a_partition_is_taken_away(world: World, tmp_path: Path) -> None:
+def test_whole_feed_is_sent_after_a_partition_is_taken_away(world: FeedWorld, tmp_path: Path) -> None:
     """A feed that was whole lacks nothing that it had when another worker takes over a partition: it is sent as it is."""
     one, other = tmp_path / "one", tmp_path / "other"
     with world.worker(one) as first:
@@ -160,7 +99,7 @@ def test_whole_feed_is_sent_after_a_partition_is_taken_away(world: World, tmp_pa
 
 
 def test_partial_feed_is_refused_with_its_reason(
-    world: World, harvest: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: FeedWorld, harvest: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gateway, `export` and `doctor` refuse a feed that lacks a partition in one line; once it is whole, it is served."""
     monkeypatch.setenv("HARVEST_FEED_ENABLED", "true")
