@@ -5,6 +5,7 @@
 - `members`: ready pieces of compressed streams (`compression.py`), each with templates of one part. The newest template of an OID
   is in the member with the highest id. Ids are never used again.
 - `stale`: OIDs with templates in members that a change has superseded.
+- `partitions`: how far each partition of the topic was read (`partitions.py`).
 - `parts`: number of the last change, and of summaries, by the first hex digit of the OID.
 - `state`: one row. `epoch` is the identity of the order; `horizon` the highest number of a removal that is no longer known.
 
@@ -27,7 +28,7 @@ from sinks.feed.errors import FeedDamaged, FeedMissing, FeedMoved, translated
 
 PARTS = 16
 """Parts, by the first hex digit of the OID."""
-FORMAT = 1
+FORMAT = 2
 APPLICATION = 0x48525646
 """`application_id` of the file: "HRVF"."""
 BUSY_S = 60.0
@@ -37,7 +38,8 @@ CACHE_KIB = 8_192
 TABLES = f"""
 CREATE TABLE state(epoch TEXT NOT NULL, gatherer TEXT NOT NULL, number INTEGER NOT NULL, horizon INTEGER NOT NULL,
                    touched INTEGER NOT NULL);
-CREATE TABLE offsets(partition INTEGER PRIMARY KEY, next INTEGER NOT NULL);
+CREATE TABLE partitions(partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, until INTEGER, whole INTEGER NOT NULL DEFAULT 0,
+                        touched INTEGER NOT NULL);
 CREATE TABLE parts(part INTEGER PRIMARY KEY, number INTEGER NOT NULL, summaries INTEGER NOT NULL);
 CREATE TABLE changes(number INTEGER PRIMARY KEY, oid BLOB NOT NULL UNIQUE, part INTEGER NOT NULL, version INTEGER NOT NULL,
                      digest BLOB NOT NULL, time INTEGER NOT NULL, url TEXT NOT NULL, member INTEGER, start INTEGER, size INTEGER,
@@ -104,7 +106,7 @@ def create(connection: apsw.Connection, gatherer: str, now: int) -> None:
 
 def empty(connection: apsw.Connection, gatherer: str, now: int) -> None:
     """Delete the content, and begin a new order; within a transaction."""
-    connection.execute("DELETE FROM state; DELETE FROM offsets; DELETE FROM changes; DELETE FROM members; DELETE FROM stale")
+    connection.execute("DELETE FROM state; DELETE FROM partitions; DELETE FROM changes; DELETE FROM members; DELETE FROM stale")
     connection.execute("UPDATE parts SET number=0, summaries=0")
     connection.execute("INSERT INTO state VALUES(?, ?, 0, 0, ?)", (secrets.token_hex(8), gatherer, now))
 

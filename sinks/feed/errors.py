@@ -13,6 +13,10 @@ class FeedMissing(OSError):  # noqa: N818 - named for the user's condition
     """There is no feed in the folder."""
 
 
+class FeedPartial(OSError):  # noqa: N818 - as above
+    """The feed lacks a part of its topic: it must not be sent. It is filled, or its worker has only some of the partitions."""
+
+
 class FeedMoved(OSError):  # noqa: N818 - as above
     """The feed was made anew since it was opened: open it again, and continue from its offsets."""
 

@@ -13,8 +13,9 @@ Laws:
   is unchanged. Otherwise Gatherers that collect from each other would send everything round and round.
 - A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
   mark below it are not known.
-- A feed that no batch has reached for `retention` may have missed removals that its topic has dropped: it is emptied when it is
-  opened for writing. So is one that was made for another Gatherer.
+- A feed, or a partition in it, that no batch has reached for `retention` may have missed removals that the topic has dropped: it is
+  emptied when it is opened for writing, or told the ends of its topic. So is one that was made for another Gatherer.
+- Which partitions were read to their ends is stored with the offsets (`partitions.py`): until all are, readers refuse.
 - Several processes may write: each batch reads everything it depends on in its own transaction. One that ends below the stored
   offsets changes nothing.
 """
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,17 @@ from schemas.soif_summary import to_template
 from sinks.feed.database import create, empty, now_ms, one, open_database, rows, state, transaction
 from sinks.feed.errors import translated
 from sinks.feed.members import Members
+from sinks.feed.partitions import (
+    Position,
+    is_expected,
+    is_outdated,
+    next_offsets,
+    positions,
+    store_expected,
+    store_offsets,
+    store_whole,
+    untouched,
+)
 from sinks.feed.templates import CLOSED, DELETE, opened
 
 RETENTION_MS = 90 * 86_400_000
@@ -75,7 +87,7 @@ class Feed:
             with translated(path), transaction(self._connection):
                 create(self._connection, gatherer, clock())
                 found = state(self._connection)
-                if found.gatherer != gatherer or found.touched < clock() - retention_ms:
+                if found.gatherer != gatherer or self._is_outdated():
                     empty(self._connection, gatherer, clock())
                 self._epoch = state(self._connection).epoch
         except BaseException:
@@ -89,7 +101,37 @@ class Feed:
         """
         with translated(self.path), transaction(self._connection, write=False):
             self._epoch = state(self._connection).epoch
-            return dict(rows(self._connection, "SELECT partition, next FROM offsets"))
+            return next_offsets(self._connection)
+
+    def positions(self) -> Sequence[Position]:
+        """Return how far each partition was read, whether it is expected or not. Raises OSError."""
+        with translated(self.path):
+            return positions(self._connection)
+
+    def expect(self, count: int, ends: Mapping[int, int]) -> None:
+        """Note that the topic has `count` partitions, and the ends up to which those that are read here have to be read.
+
+        A feed that does not fit is emptied: the topic has fewer partitions, or one was not followed for too long. Raises FeedMoved,
+        OSError.
+        """
+        with translated(self.path):
+            if not self._is_outdated() and is_expected(positions(self._connection), count, ends):
+                return
+            with transaction(self._connection):
+                state(self._connection, self._epoch)
+                if self._is_outdated() or any(one.partition >= count for one in positions(self._connection)):
+                    empty(self._connection, self._gatherer, self._clock())
+                    self._epoch = state(self._connection).epoch
+                store_expected(self._connection, count, ends, self._clock())
+
+    def mark_whole(self, ends: Mapping[int, int]) -> None:
+        """Note that partitions were read up to offsets that were their ends. Raises FeedMoved, OSError."""
+        with translated(self.path):
+            whole = {one.partition for one in positions(self._connection) if one.whole}
+            if not whole.issuperset(ends):
+                with transaction(self._connection):
+                    state(self._connection, self._epoch)
+                    store_whole(self._connection, ends, self._clock())
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch, and store the next offset of each partition: see `schemas.ports.Follower`.
@@ -111,21 +153,31 @@ class Feed:
             empty(self._connection, self._gatherer, self._clock())
             self._epoch = state(self._connection).epoch
 
-    def touch(self) -> None:
-        """Note that the feed has all of its topic, if that was last noted long ago. Raises FeedMoved, OSError."""
+    def touch(self, partitions: Collection[int] | None = None) -> None:
+        """Note that the feed has all of some partitions (None: all), if that was last noted long ago. Raises FeedMoved, OSError."""
+        before = self._clock() - self._retention // 90
         with translated(self.path):
-            touched = state(self._connection, self._epoch).touched
-        if touched < self._clock() - self._retention // 90:
-            self.apply([], {})
+            old = state(self._connection, self._epoch).touched < before
+            late = untouched(self._connection, before)
+            chosen = {one: at for one, at in late.items() if partitions is None or one in partitions}
+            if old or chosen:
+                with transaction(self._connection):
+                    state(self._connection, self._epoch)
+                    self._write([], chosen)
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
+    def _is_outdated(self) -> bool:
+        """Return whether the feed may have missed removals."""
+        since = self._clock() - self._retention
+        return state(self._connection).touched < since or is_outdated(self._connection, since)
+
     def _has(self, offsets: Mapping[int, int]) -> bool:
         """Return whether another writer has applied a batch already, and perhaps later ones with the same versions."""
         state(self._connection, self._epoch)
-        known = dict(rows(self._connection, "SELECT partition, next FROM offsets"))
+        known = next_offsets(self._connection)
         return bool(offsets) and all(known.get(partition, 0) >= end for partition, end in offsets.items())
 
     def _write(self, entries: Sequence[Entry], offsets: Mapping[int, int]) -> None:
@@ -140,9 +192,7 @@ class Feed:
         horizon = self._purge(members, now)
         members.write()
         db.execute("UPDATE state SET number=?, horizon=max(horizon, ?), touched=max(touched, ?)", (number, horizon, now))
-        db.executemany(
-            "INSERT INTO offsets VALUES(?, ?) ON CONFLICT(partition) DO UPDATE SET next=max(next, excluded.next)", offsets.items()
-        )
+        store_offsets(db, offsets, now)
 
     def _purge(self, members: Members, now: int) -> int:
         """Drop old removals, the oldest first; return the number of the last one."""

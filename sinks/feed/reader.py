@@ -11,6 +11,7 @@ Laws:
   taken for removed. It has the changes that arrive meanwhile, up to LATER.
 - A complete stream ends with the removal of each summary that it contains and that does not exist at its mark.
 - What cannot be guaranteed ends the stream with StreamInterrupted, before its END.
+- Who sends streams calls `require_whole` first: what a feed lacks while it is filled would be taken for removed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import apsw
 
 from sinks.feed.compression import GzipStream, Piece, content
 from sinks.feed.database import PARTS, State, one, open_database, rows, state, transaction
-from sinks.feed.errors import StreamInterrupted, translated
+from sinks.feed.errors import FeedPartial, StreamInterrupted, translated
 from sinks.feed.mark import Mark
+from sinks.feed.partitions import Position, lack, next_offsets, positions
 from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
 
 PAGE, PIECE = 500, 1 << 20
@@ -94,6 +96,8 @@ class FeedReader:
         """Open the feed. Raises FeedMissing, FeedDamaged, OSError."""
         self.path = path
         self._db = open_database(path, writable=False)
+        self._epoch = ""
+        """The epoch of the feed that was whole; empty: it was not asked whether it is."""
 
     def close(self) -> None:
         """Close the file; if a thread reads it just now, that is done once nothing refers to it."""
@@ -108,7 +112,20 @@ class FeedReader:
     def offsets(self) -> Mapping[int, int]:
         """Return the next offset of its topic by partition. Raises OSError."""
         with translated(self.path):
-            return dict(rows(self._db, "SELECT partition, next FROM offsets"))
+            return next_offsets(self._db)
+
+    def positions(self) -> Sequence[Position]:
+        """Return how far each partition of its topic was read. Raises OSError."""
+        with translated(self.path):
+            return positions(self._db)
+
+    def require_whole(self) -> None:
+        """Raise FeedPartial unless the feed has all of its topic; from then on, FeedMoved if it is made anew. Raises OSError."""
+        with translated(self.path), transaction(self._db, write=False):
+            missing, epoch = lack(positions(self._db)), state(self._db).epoch
+        if missing:
+            raise FeedPartial(f"the stream is not complete: {missing}")
+        self._epoch = epoch
 
     def known(self, since: Mark | int, part: int | None = None) -> Mark | None:
         """Return a mark, or that of a time in ms, if the changes since then are known, else None. Raises OSError."""
@@ -168,7 +185,7 @@ class FeedReader:
         yield stream.text(CLOSED + end(count, mark)) + stream.end()
 
     def _state(self) -> FeedState:
-        found = state(self._db)
+        found = state(self._db, self._epoch)
         stored = rows(self._db, "SELECT part, number, summaries FROM parts ORDER BY part")
         parts = [PartState(part, Mark(found.epoch, number), summaries) for part, number, summaries in stored]
         return FeedState(found.gatherer, Mark(found.epoch, found.number), found.horizon, parts)

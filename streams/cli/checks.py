@@ -38,9 +38,7 @@ def checks(found: Settings) -> Iterator[Check]:
     if found.essence.own or found.essence.packages:
         yield _tried("own summarizers", lambda: _own(found))
     if found.kafka.brokers:
-        yield _tried("kafka", lambda: _kafka(found))
-        if found.kafka.security.protocol != "PLAINTEXT":
-            yield _tried("kafka ACLs", lambda: _acls(found))
+        yield from _cluster(found)
     if found.blobs.url:
         yield _tried("object storage", lambda: _storage(found))
     brokers = _brokers(found)
@@ -66,6 +64,15 @@ def backup_check(folder: Path) -> Check:
         return f"{backup}: gatherer {held.gatherer or '-'}, {counted(held.bodies, 'body', 'bodies')}, by harvest {held.harvest}"
 
     return _tried("backup", look)
+
+
+def _cluster(found: Settings) -> Iterator[Check]:
+    """Yield the checks of a cluster."""
+    yield _tried("kafka", lambda: _kafka(found))
+    if found.kafka.security.protocol != "PLAINTEXT":
+        yield _tried("kafka ACLs", lambda: _acls(found))
+    if found.feed.enabled:
+        yield _tried("feed", lambda: _feed(found))
 
 
 def _removals(found: Settings) -> Iterator[Check]:
@@ -205,6 +212,19 @@ def _acls(found: Settings) -> str:
         more = f"; and {len(missing) - MISSING:,} more" if len(missing) > MISSING else ""
         raise ClusterError(f"refused: {'; '.join(first)}{more} (streams/kafka/README.md lists them)")
     return "grant what all stages need"
+
+
+def _feed(found: Settings) -> str:
+    """Return the state of the feed in the data folder, which a worker fills. Raises FeedPartial, ClusterError."""
+    from sinks.feed.errors import FeedPartial
+    from streams.cli.common import open_log
+    from streams.operations.feed import feed_report
+
+    with open_log(found) as log:
+        whole, text = feed_report(found.data, log)
+    if not whole:
+        raise FeedPartial(text)
+    return text
 
 
 def _server(found: Settings, broker: str) -> str:

@@ -183,12 +183,23 @@ class GathererCollection:
         if found.kafka.brokers:
             from streams.kafka.client.status import cluster_status
 
-            return cluster_status(log, drawn, found.gatherer if "gatherer" in found.model_fields_set else "")
+            status = cluster_status(log, drawn, found.gatherer if "gatherer" in found.model_fields_set else "")
+            return status._replace(more=(*status.more, *self._feed_notes(log)))
         from streams.embedded.status import folder_status
         from streams.logs import StoreLog
 
         assert isinstance(log, StoreLog)  # noqa: S101 - for mypy: `open_log` gives it where there is no Kafka
         return folder_status(log.store, drawn)
+
+    def _feed_notes(self, log: LogAccess) -> list[str]:
+        """Return a note if the feed that a worker fills in the data folder lacks a part of its topic."""
+        from streams.operations.feed import feed_report
+
+        try:
+            whole, text = feed_report(self._found.data, log)
+        except OSError:
+            return ["the stream for other Gatherers cannot be read: harvest doctor says more"]
+        return [] if whole else [f"the stream for other Gatherers: {text}"]
 
     def _with_rate(self, status: Status, log: LogAccess) -> Status:
         """Add the rate of answers since the status was last read, if there were any."""

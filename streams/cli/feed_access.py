@@ -35,7 +35,7 @@ class FeedAccess:
         """Return a reader of the feed, which has all of its topic; the caller closes it.
 
         `patience_s`: seconds to wait until it is filled; filling goes on behind that. On Kafka it is not filled here. Raises
-        TimeoutError, StoreError, OSError (FeedMissing if there is none).
+        TimeoutError, StoreError, OSError (FeedMissing if there is none, FeedPartial if it lacks a part of its topic).
         """
         if not self._found.kafka.brokers:
             with self._lock:
@@ -43,7 +43,13 @@ class FeedAccess:
                     self._filling = self._pool.submit(self._fill)
                 filling = self._filling
             filling.result(patience_s)
-        return FeedReader(feed_file(self._found.data))
+        reader = FeedReader(feed_file(self._found.data))
+        try:
+            reader.require_whole()
+        except BaseException:
+            reader.close()
+            raise
+        return reader
 
     def close(self) -> None:
         """End the thread after the batch that it applies."""

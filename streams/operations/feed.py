@@ -2,6 +2,8 @@
 
 Laws:
 - A feed that is damaged, or ahead of its topic (one of them is an older copy), is emptied and filled again.
+- A feed is marked whole only after its log was read up to an end that is not much older than the reading (`fill_feed`): of what was
+  compacted away meanwhile, later records have the newer content.
 - Offsets pass a record that the feed refuses only after `letters` has returned for it.
 """
 
@@ -9,19 +11,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schemas.codec import DecodeError
-from schemas.ports import Follower, Log, Logged, Refused
+from schemas.ports import Log, Logged, Refused
 from schemas.records import Rejected
 from sinks.feed.errors import FeedDamaged, FeedMissing
 from sinks.feed.feed import Feed
+from sinks.feed.partitions import lack
 from sinks.feed.reader import FeedReader
 from streams.clock import now_ms
 from streams.operations.index_changes import change, newest_changes
 from streams.topology.flow import FEED, SUMMARIES
 from streams.topology.routing import refused_letter
+
+if TYPE_CHECKING:
+    from streams.logs import LogAccess
 
 BATCH = 2_000
 """Records of one transaction at the most."""
@@ -44,9 +51,11 @@ def open_feed(folder: Path, gatherer: str, ends: Sequence[int] | None = None) ->
         NOTE("%s: it is made anew from %s", error, SUMMARIES.name)
         for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
             name.unlink(missing_ok=True)
-        return Feed(path, gatherer, clock=now_ms)
-    if ends is not None and any(p >= len(ends) or offset > ends[p] for p, offset in feed.offsets().items()):
-        feed.empty()
+        feed = Feed(path, gatherer, clock=now_ms)
+    if ends is not None:
+        if any(p >= len(ends) or offset > ends[p] for p, offset in feed.offsets().items()):
+            feed.empty()
+        feed.expect(len(ends), dict(enumerate(ends)))
     return feed
 
 
@@ -62,14 +71,48 @@ def feed_offsets(folder: Path) -> Mapping[int, int]:
         reader.close()
 
 
-def fill_feed(log: Log, feed: Follower, letters: Letters, limit: int = 0, stop: Callable[[], bool] = lambda: False) -> int:
+def feed_report(folder: Path, log: LogAccess) -> tuple[bool, str]:
+    """Return whether the feed of a data folder may be sent, and what there is to say of it. Raises OSError, ClusterError."""
+    try:
+        reader = FeedReader(feed_file(folder))
+    except FeedMissing:
+        return True, "none in this data folder"
+    with closing(reader):
+        found, count, offsets = lack(reader.positions()), reader.state().summaries, reader.offsets()
+    if found:
+        return False, f"not complete, so it is not served: {found}"
+    ends = log.ends(SUMMARIES.name) if SUMMARIES.name in log.topics() else ()
+    behind = sum(max(0, end - offsets.get(partition, 0)) for partition, end in enumerate(ends))
+    return True, f"complete, {count:,} summaries, {behind:,} records behind {SUMMARIES.name}"
+
+
+def fill_feed(log: Log, feed: Feed, letters: Letters, limit: int = 0, stop: Callable[[], bool] = lambda: False) -> int:
     """Apply what the topic has and the feed has not; return the number of records that were read.
 
-    `limit`: records after which to return; 0: none. Raises OSError.
+    It is repeated while many records arrive meanwhile; then the feed is marked whole. `limit`: records after which to return; 0:
+    none. Raises OSError.
     """
+    total = 0
+    while True:
+        ends = log.ends(SUMMARIES.name)
+        count, done = _fill(log, feed, letters, ends, limit - total if limit else 0, stop)
+        total += count
+        if not done:
+            return total
+        if count <= BATCH:
+            feed.mark_whole(dict(enumerate(ends)))
+            return total
+        if limit and total >= limit:
+            return total
+
+
+def _fill(log: Log, feed: Feed, letters: Letters, ends: Sequence[int], limit: int, stop: Callable[[], bool]) -> tuple[int, bool]:
+    """Apply records up to the ends; return their number, and whether the ends were reached."""
     count, at = 0, dict(feed.offsets())
-    for partition, end in enumerate(log.ends(SUMMARIES.name)):
-        while (start := at.get(partition, 0)) < end and not stop() and not (limit and count >= limit):
+    for partition, end in enumerate(ends):
+        while (start := at.get(partition, 0)) < end:
+            if stop() or (limit and count >= limit):
+                return count, False
             records = log.read(SUMMARIES.name, partition, start, BATCH, until=end)
             # A short batch means that the other records were compacted away.
             at[partition] = records[-1].offset + 1 if len(records) == BATCH else end
@@ -80,7 +123,7 @@ def fill_feed(log: Log, feed: Follower, letters: Letters, limit: int = 0, stop: 
                 letters(_refused_letters(records, refused))
                 feed.apply([], {partition: at[partition]})
             count += len(records)
-    return count
+    return count, True
 
 
 def _refused_letters(records: Sequence[Logged], refused: Sequence[Refused]) -> list[Rejected]:

@@ -16,7 +16,7 @@ ALL = {
     "worker": {"session": 45, "static": True},
     "topics": {"register": True},
     "networkPolicy": {"fetchTo": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]},
-    "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}},
+    "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}, "feed": {"enabled": True}},
     "imagePullSecrets": [{"name": "pull"}],
     "nodeSelector": {"disk": "ssd"},
     "brokers": {"pages": {"query": "type:HTML"}},

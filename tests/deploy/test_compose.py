@@ -18,7 +18,7 @@ from tests.deploy import tools
 from tests.deploy.conftest import Helm
 from tests.servers import kafka, opensearch
 
-PROFILES = ("core", "search", "observability", "registry")
+PROFILES = ("core", "search", "feed", "observability", "registry")
 Services = dict[str, dict[str, Any]]
 SECRETS = (
     *(f"KAFKA_SECURITY_{name}" for name in ("PASSWORD_FILE", "CA", "CERTIFICATE", "KEY")),
@@ -27,7 +27,7 @@ SECRETS = (
 )
 """Settings whose value in a container is the path of a secret, without HARVEST_."""
 NEEDS = (
-    (("topics", "frontier", "fetch", "essence", "catalog", "register", "dedup", "index", "gateway"), "KAFKA_SECURITY"),
+    (("topics", "frontier", "fetch", "essence", "catalog", "feed", "register", "dedup", "index", "gateway"), "KAFKA_SECURITY"),
     (("index", "gateway"), "INDEX"),
     (("fetch", "essence"), "BLOBS"),
 )
@@ -83,7 +83,7 @@ def test_unknown_key_of_a_service_is_rejected(compose: Callable[..., dict[str, A
 
 def test_each_stage_has_its_own_service(ours: Services) -> None:
     """Every stage of the topology has one service of its name, and no other service runs a stage."""
-    stages = {stage.name.partition(".")[0] for stage in topology(TopologySettings()).stages}
+    stages = {stage.name.partition(".")[0] for stage in topology(TopologySettings(feed=True)).stages}
     assert {started(service): name for name, service in ours.items() if started(service)} == {s: s for s in stages}
 
 
@@ -142,12 +142,20 @@ def test_stages_keep_the_health_check_of_the_image(services: Services, ours: Ser
 
 
 def test_each_stage_has_its_own_data_volume(ours: Services) -> None:
-    """Each stage has its own data volume; fetch and essence share the bodies; the gateway has none."""
+    """Each stage has its own data volume; fetch and essence share the bodies; the gateway has that of the feed, which it sends."""
     mounts = {name: {v["target"]: v["source"] for v in service.get("volumes", [])} for name, service in ours.items()}
     own = [targets["/var/lib/harvest"] for name, targets in mounts.items() if name not in ("topics", "gateway")]
     assert len(own) == len(set(own))
-    assert not mounts["gateway"]
+    assert mounts["gateway"] == mounts["feed"] == {"/var/lib/harvest": "feed"}
     assert {name for name, targets in mounts.items() if targets.get("/var/lib/harvest/blobs") == "blobs"} == {"fetch", "essence"}
+
+
+def test_feed_is_off_by_default(compose: Callable[..., dict[str, Any]], ours: Services, settings_of: Any) -> None:
+    """The feed has a profile of its own; its service has the setting, without which no worker runs the stage."""
+    assert "feed" not in compose("core", "search")["services"]
+    assert settings_of(ours["feed"]["environment"]).feed.enabled
+    assert not settings_of(ours["gateway"]["environment"]).feed.enabled
+    assert settings_of(compose("search", HARVEST_FEED_ENABLED="true")["services"]["gateway"]["environment"]).feed.enabled
 
 
 def test_mounted_files_exist(services: Services) -> None:
@@ -183,12 +191,12 @@ def test_gateway_is_public_on_loopback_only(services: Services, settings_of: Any
 
 
 def test_gateway_starts_behind_opensearch_and_keeps_nothing(services: Services) -> None:
-    """The gateway waits for OpenSearch, and all that it can write to is memory of bounded size."""
+    """The gateway waits for OpenSearch; all that it can write to is memory of bounded size, and the locks of the feed."""
     service = services["gateway"]
     assert service["depends_on"]["opensearch"]["condition"] == "service_healthy"
     assert service["read_only"] is True
     assert int(service["mem_limit"]) == 1 << 30
-    assert {mount.partition(":")[0] for mount in service["tmpfs"]} == {"/tmp", "/var/lib/harvest"}
+    assert {mount.partition(":")[0] for mount in service["tmpfs"]} == {"/tmp"}
     assert all("size=" in mount for mount in service["tmpfs"])
 
 

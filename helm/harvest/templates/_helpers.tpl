@@ -1,10 +1,11 @@
 {{/* The workloads (a test compares them with the topology), each with its stage: the key in .Values.stages; the argument of
-`harvest worker`; consumer group, topics that are read, tables, blobs. The stages of a Broker are there for each Broker. */}}
+`harvest worker`; consumer group, topics that are read, tables, blobs, feed. The stages of a Broker are there for each Broker. */}}
 {{- define "harvest.topology" -}}
 frontier: {stage: frontier, worker: frontier, group: frontier, inputs: [crawl], tables: true}
 fetch: {stage: fetch, worker: fetch, group: fetch, inputs: [fetches], blobs: true}
 essence: {stage: essence, worker: essence, group: essence, inputs: [objects], blobs: true}
 catalog: {stage: catalog, worker: catalog, group: catalog, inputs: [made, annotations], tables: true}
+feed: {stage: feed, worker: feed, group: feed, inputs: [summaries], feed: true}
 {{- range $broker := prepend (keys (omit .Values.brokers "main") | sortAlpha) "main" }}
 {{- $of := ternary "" (printf "-%s" $broker) (eq $broker "main") }}
 {{- $at := ternary "" (printf ".%s" $broker) (eq $broker "main") }}
@@ -153,6 +154,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $_ := set $env "HARVEST_KAFKA_SECURITY_KEY" "/etc/harvest/kafka/key.pem" -}}
 {{- end -}}
 {{- end -}}
+{{- if $v.stages.feed.enabled -}}{{- $_ := set $env "HARVEST_FEED_ENABLED" "true" -}}{{- end -}}
 {{- range $name, $broker := $v.brokers -}}
 {{- $variable := printf "HARVEST_BROKERS_%s" ($name | replace "-" "_" | upper) -}}
 {{- if $broker.query -}}{{- $_ := set $env (printf "%s_QUERY" $variable) $broker.query -}}{{- end -}}
@@ -242,7 +244,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   {{- end }}
 {{- end }}
 
-{{/* What all pods share: nobody's rights, and no variables of services, which begin as our settings do. */}}
+{{/* What all pods share: nobody's rights, and no variables of services, which begin as our settings do. `near`: an affinity, where
+the values have none of its kind. */}}
 {{- define "harvest.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -258,7 +261,7 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with .Values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.affinity }}
+{{- with merge (deepCopy .Values.affinity) (default dict .near) }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
@@ -281,6 +284,31 @@ securityContext:
     drop: [ALL]
 {{- with .Values.envFrom }}
 envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The volume of the feed, which its worker writes and the gateway reads. A reader writes too: it locks by a file beside the feed. */}}
+{{- define "harvest.feed.volume" -}}
+- name: feed
+  persistentVolumeClaim:
+    claimName: {{ default (printf "%s-feed" (include "harvest.fullname" .)) .Values.stages.feed.existingClaim }}
+{{- end }}
+
+{{- define "harvest.feed.mount" -}}
+- {name: feed, mountPath: /var/lib/harvest/feed}
+{{- end }}
+
+{{/* Affinity to the node of the pods of a component (`to`): needed, or preferred where that component may not be there yet. */}}
+{{- define "harvest.near" -}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (merge (dict "app.kubernetes.io/component" .to) (include "harvest.selector" .root | fromYaml))) -}}
+podAffinity:
+{{- if .needed }}
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - {{- toYaml $term | nindent 6 }}
+{{- else }}
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm: {{- toYaml $term | nindent 8 }}
 {{- end }}
 {{- end }}
 

@@ -22,21 +22,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schemas.ports import BrokerIndex, Follower, Logged
 from sinks.feed.feed import Feed
-from sinks.index.errors import IndexDamaged, IndexMoved
+from sinks.index.errors import IndexMoved
 from streams.kafka.client.brokers import is_transient
 from streams.kafka.client.cluster import Cluster, ClusterError, cluster_error, membership
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
+from streams.kafka.sink.feed_filling import FeedFilling
 from streams.kafka.sink.position import PositionKeeper, start_of
 from streams.topology.flow import Edge, archive
 
@@ -109,6 +110,7 @@ class IndexSink:
         settings |= {"fetch__queue__backoff__ms": 10}
         client = cluster.client(group__id=group, **settings) | membership(session, instance) | cluster.named(instance)
         self._consumer = Consumer(client | {"on_commit": self._heard})
+        self._filling = FeedFilling(self._consumer, self.topic, index, note) if isinstance(index, Feed) else None
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Consume until `stop` returns true. Raises IndexDamaged, ClusterError, and unexpected errors."""
@@ -159,11 +161,8 @@ class IndexSink:
         """Start paused on an assignment: nothing is read before the index has returned its offsets."""
         consumer.assign([TopicPartition(p.topic, p.partition, OFFSET_BEGINNING) for p in places])
         consumer.pause(list(places))
-        self.parts = {place.partition: self._part(0) for place in places}
+        self.parts = {place.partition: Part(0, whole=self._whole) for place in places}
         self._placing.lost()
-
-    def _part(self, start: int) -> Part:
-        return Part(start, whole=self._whole)
 
     def _given_up(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         self._leave()
@@ -223,19 +222,31 @@ class IndexSink:
                 self._begin()
             elif self._placing.done and time.monotonic() - self._looked > LOOK:
                 self._look()
+            elif self._placing.done and self._filling is not None:
+                with self._repeated():
+                    self._filling.proceed(self.parts)
 
     def _look(self) -> None:
         """Check whether the index was replaced by one with lower offsets."""
         self._looked = time.monotonic()
-        try:
+        with self._repeated():
             offsets = self._offsets()
+            if any(offsets.get(partition, 0) < part.applied for partition, part in self.parts.items()):
+                self._begin()
+                return
+            self._commit(wait=False)
+            if self._filling is not None:
+                self._filling.touch(self.parts)
+
+    @contextmanager
+    def _repeated(self) -> Iterator[None]:
+        """Start again from the offsets of the index, after a pause, if it or the cluster fails."""
+        try:
+            yield
         except OSError as error:
             self._fail(error)
-            return
-        if any(offsets.get(partition, 0) < part.applied for partition, part in self.parts.items()):
-            self._begin()
-        else:
-            self._commit(wait=False)
+        except KafkaException as error:
+            self._fail(cluster_error(self.cluster, error.args[0]))
 
     def _offsets(self) -> Mapping[int, int]:
         self._asks = time.monotonic()
@@ -245,32 +256,24 @@ class IndexSink:
             self._asks = 0.0
 
     def _begin(self) -> None:
-        try:
+        places = list[TopicPartition]()
+        with self._repeated():
             places = self._starts()
-        except OSError as error:
-            self._fail(error)
-            return
-        except KafkaException as error:
-            self._fail(cluster_error(self.cluster, error.args[0]))
+        if not places:
             return
         # Resume before assigning: a client assigned to paused partitions checks only a second later whether they still are.
         self._pause(self.parts, on=False)
         self._consumer.assign(places)
-        self.parts = {place.partition: self._part(place.offset) for place in places}
+        self.parts = {place.partition: Part(place.offset, whole=self._whole) for place in places}
         self._commit(wait=False)
         self._placing.found()
 
     def _starts(self) -> list[TopicPartition]:
-        """Return the start offsets; a feed that does not fit its topic is emptied, as in a data folder. Raises as `start_of`."""
+        """Return the start offsets. Raises OSError, IndexDamaged, KafkaException."""
         offsets = self._offsets()
-        try:
-            return [start_of(self._consumer, self.topic, partition, offsets.get(partition, 0)) for partition in self.parts]
-        except IndexDamaged as error:
-            if not isinstance(self.index, Feed):
-                raise
-            self.note(f"the feed is made anew: {error}")
-            self.index.empty()
-            return [start_of(self._consumer, self.topic, partition, 0) for partition in self.parts]
+        if self._filling is not None:
+            return self._filling.starts(self.parts)
+        return [start_of(self._consumer, self.topic, partition, offsets.get(partition, 0)) for partition in self.parts]
 
     def _fail(self, error: Exception) -> None:
         """Pause all partitions and drop their records; later start again from the index's offsets."""

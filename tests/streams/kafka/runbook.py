@@ -20,7 +20,7 @@ PATIENCE = 240.0
 """Seconds until the output of a command, or the workers' log, is as shown."""
 STEP = 0.3
 """Seconds between two looks."""
-READS = ("bodies check", "topics lag", "search", "rejected list")
+READS = ("bodies check", "topics lag", "search", "rejected list", "doctor")
 """Commands that change nothing: they are repeated until their output is as shown, and may fail."""
 
 

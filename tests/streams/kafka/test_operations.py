@@ -20,6 +20,7 @@ import pytest
 from schemas.records import LOST
 from streams.kafka.client.admin import Admin, TopicPlan
 from streams.kafka.client.cluster import Cluster
+from streams.operations.feed import feed_file
 from tests.servers.fixtures import Topics
 from tests.servers.registry import Registry
 from tests.streams.kafka import secured
@@ -228,6 +229,30 @@ def test_bodies_move_into_object_storage_that_may_fail(plant: Plant, play: Play)
     play("Object storage that fails", {"mend the storage": mend})
     assert "its body is not" not in plant.run(["rejected", "list"])
     assert len({path.parent.name for path in storage.glob("??/*/*")} - copied) == 2
+
+
+def test_stream_for_other_gatherers_is_complete_or_refused(plant: Plant, page: Mapping[str, list[Step]]) -> None:
+    """One worker of the feed has all summaries, also after a loss; a second one with another folder says what it lacks."""
+    with ExitStack() as running:
+        workers = []
+        for name in ("first", "second"):
+            (plant.folder / name).mkdir()
+            settings = {**plant.settings, "DATA": str(plant.folder / name / "data"), "FEED_ENABLED": "true"}
+            workers.append(Deployment(plant.folder / name, ["feed"], settings))
+            running.callback(workers[-1].stop)
+        first, second = workers
+        outside = {
+            "set feed.enabled = true for the worker of feed and for the gateway": lambda: None,
+            "start the worker of feed": first.start,
+            "stop the worker of feed": first.stop,
+            "delete the folder `feed` of the data folder": lambda: shutil.rmtree(feed_file(Path(first.settings["DATA"])).parent),
+            "start a second worker of feed with another data folder": second.start,
+        }
+        Player(first.run, outside, lambda: second.log() if second.worker else first.log(), {}).play(
+            page["The stream for other Gatherers"]
+        )
+        assert "ok      feed: complete, " in first.run(["doctor"])
+        assert "NOT OK  feed: not complete, so it is not served: 1 of 2 partitions " in second.run(["doctor"])
 
 
 def test_password_is_rotated(page: Mapping[str, list[Step]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
