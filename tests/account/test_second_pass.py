@@ -36,7 +36,7 @@ def gathered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gathered]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pass_finds_exactly_the_changes(name: str, gathered: Gathered) -> None:
-    """Summaries are changed, removed, added by a redirect, or kept in spite of 503 exactly where the pages are; no other is written."""
+    """Summaries are changed, removed, added or kept exactly where pages changed, went, moved or answer 503; no other is written."""
     assert {kind: paths for kind, paths in gathered.made[name].wrong.items() if paths} == {}
 
 
