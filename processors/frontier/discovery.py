@@ -131,7 +131,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         known = self.table.get(host, digest)
         here = Waiting(link, depth, parent, self.origin, listed, moves, trail, source, exempt)
         if known is not None:
-            known = self.enlist(host, digest, known, source)
+            known = self.enlist(host, digest, known, source, link.mark)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             if known.moved:
                 yield from self._found_after_redirect(host, digest, known, root, here)

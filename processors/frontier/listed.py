@@ -7,7 +7,8 @@ the one of the last request, never read: an equal one means that the child has n
 Laws:
 - An equal mark on a URL that is `ok` costs no request until its refresh is due, nor does a page that links to it. Roots are
   requested in each run.
-- A mark is recorded only if the URL is requested after the listing was read: otherwise a change between both would be lost.
+- A mark counts only if the URL is requested after the listing was read: otherwise a change between both would be lost. Stated after
+  the request, it is `pending`, and counts from the next request on.
 - The marks of one listing count for a URL, as long as that listing has it: two listings may state one version differently. Marks of
   URLs on other hosts are ignored: their server has not stated them.
 - A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
@@ -18,8 +19,11 @@ Laws:
   become due at their refresh.
 - An open listing that shrinks costs requests, and removes nothing by itself: what is missing then is doubted page by page. What a
   complete one has lost is doubted as the children of a folder are (`doubt.py`).
-- Of the URLs with an equal mark, one in PROBES is requested in each run all the same, chosen by digest and run. Where one had
-  changed, the marks of its host do not count until its next refresh (`lastmod`: auto; trust and ignore do not sample).
+- Of the URLs with an equal mark, one in PROBES is requested in each run all the same, of a large root about SAMPLES, chosen by
+  digest and run. Where one had changed, or was gone, the marks of its host do not count until its next refresh (`lastmod`: auto;
+  trust and ignore do not sample).
+- A sample is mostly requested before the listing of its run was read, which may state the change. So the marks count until that
+  listing has the URL with the same mark, or until the next run; if it states the change of all such samples, they still count.
 """
 
 from __future__ import annotations
@@ -40,8 +44,12 @@ from schemas.records import CrawlEvent, Link, Root, Span
 
 PROBES = 20
 """One in this number of URLs with an equal mark is requested in each run, to verify the marks."""
+SAMPLES = 500
+"""URLs of a root that are so requested in a run at most, about: their number is what finds a lie, not their share."""
 RECENT = 3_600_000
 """A URL without a mark that was confirmed at most this many ms before its listing was read is not requested again for its mark."""
+MAX_SUSPECTS = 32
+"""Samples of a host that had changed, and are recorded until a listing is read; further ones are not."""
 KEEPS = ("complete", "open")
 """Coverages of listings whose missing children mean something."""
 
@@ -71,8 +79,10 @@ class ListedHandlers(DoubtHandlers):
         for link in event.links:
             yield link if own or not link.mark else msgspec.structs.replace(link, mark="")
 
-    def enlist(self, host: str, digest: bytes, known: UrlState, source: ListingSource | None) -> UrlState:
-        """Record that a listing has a known URL."""
+    def enlist(self, host: str, digest: bytes, known: UrlState, source: ListingSource | None, mark: str) -> UrlState:
+        """Record that a listing has a known URL, with a mark."""
+        if source is not None and known.mark_of == source.digest:
+            self.judge_suspect(host, digest, stated=known.mark != mark)
         if source is None or not source.keeps:
             return known
         listed = with_listing(known, source.digest)
@@ -91,10 +101,10 @@ class ListedHandlers(DoubtHandlers):
             wanted = fresh and not self.is_left_to_mark(host, digest, known, root)
             probed = wanted and self.is_probe(host, digest, known, root)
             return (known.but(probed=True) if probed else known), wanted
-        stated = known.but(mark=found.link.mark, mark_of=source.digest if found.link.mark else b"", probed=False)
+        stated = known.but(mark=found.link.mark, mark_of=source.digest if found.link.mark else b"", probed=False, pending=False)
         if known.state == "asked":
             # The request is older than the listing: the mark that it was made for does not count, and the new one not yet.
-            marked = known.but(mark="", mark_of=b"")
+            marked = stated.but(pending=bool(stated.mark))
         elif known.state in ("queued", "waiting") or not found.link.mark or fresh:
             marked = stated
         elif (
@@ -103,6 +113,8 @@ class ListedHandlers(DoubtHandlers):
             and not self._was_read(known, source.read)
         ):
             marked, wanted = stated, True
+        elif known.state == "ok" and not known.mark:
+            marked = stated.but(pending=True)
         if not wanted and marked != known:
             self.table.put(host, digest, marked)
         return marked, wanted
@@ -118,25 +130,53 @@ class ListedHandlers(DoubtHandlers):
         if not is_web(host) or self.lastmod_of(root) != "auto" or not self._has_valid_mark(host, known, root):
             return False
         drawn = hashlib.sha256(digest + root.run.encode()).digest()
-        return int.from_bytes(drawn[:4], "big") % PROBES == 0
+        return int.from_bytes(drawn[:4], "big") % self._probes_of(root) == 0
+
+    def _probes_of(self, root: Root) -> int:
+        """Return the number of URLs of which one is requested to verify its mark."""
+        if root.url not in self.probes:
+            self.probes[root.url] = max(PROBES, self.table.counted(root.url) // SAMPLES)
+        return self.probes[root.url]
 
     def _has_valid_mark(self, host: str, known: UrlState, root: Root) -> bool:
-        if not (known.mark and known.depth and known.state == "ok" and not known.whole and known.due > self.now):
+        if not (known.mark and not known.pending and known.depth and known.state == "ok" and not known.whole):
+            return False
+        if known.due <= self.now:
             return False
         # The setting is about sitemaps and feeds.
         lastmod = self.lastmod_of(root) if is_web(host) else "trust"
-        return self.same_rules(known) and lastmod != "ignore" and (lastmod == "trust" or self._trusts_marks(host))
+        return self.same_rules(known) and lastmod != "ignore" and (lastmod == "trust" or self._trusts_marks(host, root))
 
-    def _trusts_marks(self, host: str) -> bool:
+    def _trusts_marks(self, host: str, root: Root) -> bool:
         """Return whether the marks of a host count; its row is read once an event, since it may be large."""
         if host not in self.trusted:
-            self.trusted[host] = self.table.host(host).marks_until <= self.now
+            site = self.table.host(host)
+            self.trusted[host] = site.marks_until <= self.now or (bool(site.suspects) and site.suspected == root.run)
         return self.trusted[host]
 
-    def distrust_marks(self, host: str, root: Root) -> None:
-        """Let the marks of a host not count until the next refresh: a URL had changed under the same mark."""
-        self.table.put_host(host, self.table.host(host).but(marks_until=self.now + root.refresh * 1000))
-        self.trusted[host] = False
+    # ---- samples that had changed ----------------------------------------------------------------------------------
+
+    def suspect_marks(self, host: str, digest: bytes, root: Root) -> None:
+        """Let the marks of a host not count from the next run on, until the next refresh: a URL had changed under the same mark."""
+        site = self.table.host(host)
+        if site.marks_until > self.now and not site.suspects:
+            return
+        suspects = site.suspects if digest in site.suspects else (*site.suspects, digest)[:MAX_SUSPECTS]
+        suspected = site.suspected if site.suspects else root.run
+        self.table.put_host(host, site.but(suspects=suspects, suspected=suspected, marks_until=self.now + root.refresh * 1000))
+        self.trusted.pop(host, None)
+
+    def judge_suspect(self, host: str, digest: bytes, *, stated: bool) -> None:
+        """Judge a sample that had changed by a listing read since; `stated`: it states the change."""
+        if host not in self.suspects:
+            self.suspects[host] = self.table.host(host).suspects
+        if digest not in self.suspects[host]:
+            return
+        left = tuple(each for each in self.suspects[host] if each != digest) if stated else ()
+        site, honest = self.table.host(host), stated and not left
+        self.table.put_host(host, site.but(suspects=left, marks_until=0 if honest else site.marks_until))
+        self.suspects[host] = left
+        self.trusted.pop(host, None)
 
     # ---- children that are not listed any more ---------------------------------------------------------------------
 
@@ -153,6 +193,7 @@ class ListedHandlers(DoubtHandlers):
             if digest in present:
                 continue
             known = self.table.get(event.host, digest)
+            self.judge_suspect(event.host, digest, stated=True)
             if known is None or listing not in known.listed_in:
                 self.table.listed.delete(event.host, digest, (listing,))
             elif complete and known.listed_in == (listing,) and known.url not in known.roots:

@@ -99,7 +99,7 @@ class OutcomeHandlers(SitemapHandlers):
         else:
             root = self.known_root(known)
             if known.probed and event.kind == "fetched":
-                self.distrust_marks(event.host, root)
+                self.suspect_marks(event.host, digest, root)
             known = visited(known, event, self.now).but(
                 state="ok",
                 whole_at=answered_whole(known, event, self.now),
@@ -190,6 +190,9 @@ class OutcomeHandlers(SitemapHandlers):
         elif event.reason == NOT_LOCAL and self.asks_server(known):
             self.table.enqueue(event.host, digest, known.but(state="queued"))
         else:
+            if known.probed:
+                self.suspect_marks(event.host, digest, self.known_root(known))
+                known = known.but(probed=False)
             yield from (self._moved if event.reason == MOVED else self.missing)(event, digest, known)
         yield from self.pump(event.host)
 

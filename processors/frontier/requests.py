@@ -97,6 +97,10 @@ class RequestScheduler(PlanRules):
         self.roots: dict[str, Root] = {}
         self.trusted: dict[str, bool] = {}
         """Whether the marks of a host count, as far as this event asked: see `listed.py`."""
+        self.probes: dict[str, int] = {}
+        """Of how many URLs of a root one is requested to verify its mark, as far as this event asked."""
+        self.suspects: dict[str, tuple[bytes, ...]] = {}
+        """`HostState.suspects`, as far as this event asked."""
         self.recorded: set[bytes] = set()
         """Digests in the rows `m|` of the slice of a listing that this event brings."""
 
@@ -142,10 +146,9 @@ class RequestScheduler(PlanRules):
 
     def request(self, host: str, digest: bytes, known: UrlState, site: HostState | None = None) -> FetchRequest:
         """Make the request for a URL, with a new version; a redelivered event repeats its request unchanged."""
-        if known.state == "asked" and known.origin == self.origin:
-            version = known.version  # redelivered: the same request again
-        else:
-            version = max(self.table.mint(self.now), known.version + 1)
+        repeated = known.state == "asked" and known.origin == self.origin
+        # Redelivered: the same request again, which may be older than the mark.
+        version = known.version if repeated else max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
         whole = whole or needs_whole(known, self.known_root(known), self.now, self.settings.whole_every)
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
@@ -156,6 +159,7 @@ class RequestScheduler(PlanRules):
         asked = keep_digest(known, validators).but(
             state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         )
+        asked = asked if repeated else asked.but(pending=False)
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,

@@ -72,6 +72,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Whether no rule rewrites it, since its rewritten form redirects to it."""
     whole_at: int = 0
     """Time in ms since the epoch of the last whole answer for a part of another Gatherer's database; 0: unknown, or none."""
+    pending: bool = False
+    """Whether the mark was stated after the last request: it counts from the next request on."""
 
     @property
     def lasts(self) -> bool:
@@ -128,6 +130,10 @@ class HostState(_Row, frozen=True, array_like=True):
     """Usual time in ms from a request to the header of its answer; 0: unknown."""
     opens: int = 0
     """Time in ms since the epoch at which the hours of the next URL's roots begin; 0: it is not waited for."""
+    suspects: tuple[bytes, ...] = ()
+    """Digests of URLs that had changed or were gone under an equal mark, until a listing states it; see `listed.py`."""
+    suspected: str = ""
+    """The run that found them: in it, marks count in spite of `marks_until`."""
 
 
 class Budget(_Row, frozen=True, array_like=True):

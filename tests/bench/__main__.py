@@ -10,7 +10,8 @@ and glimpse), `serve` (pages of the gateway, against the search alone; searches 
 against plain libarchive; memory with one of 10 GB), `hosts` (a crawl of 1,000 slow hosts through a kill, as their servers see it;
 memory and time of the frontier with a million URLs), `essence` (source bytes to summary bytes by type, time by step, KB per
 minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
-a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop).
+a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop), `second-pass` (passes over 32,000 real
+pages that change in between: what was requested and found, page by page).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -40,6 +41,7 @@ from tests.bench import (
     recovery,
     refresh,
     retrieval,
+    second_pass,
     sink,
     stage,
 )
@@ -292,6 +294,11 @@ def measure_pages(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from pages.measured(size.pages, size.rounds, cache, work, quick=size.quick)
 
 
+def measure_second_pass(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure the passes over a site that changes: requests, time, memory, and pages that are treated wrongly."""
+    yield from second_pass.group(cache, work, quick=size.light if size.quick else 0)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -312,6 +319,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "refresh": measure_refresh,
     "tika": measure_tika,
     "pages": measure_pages,
+    "second-pass": measure_second_pass,
 }
 
 

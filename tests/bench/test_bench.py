@@ -29,7 +29,8 @@ from tests.bench.workers import STAGES
 
 DISTRIBUTED = ("stage", "workers", "recovery", "sink")
 READERS = ("tika",)
-EMBEDDED = tuple(group for group in GROUPS if group not in (*DISTRIBUTED, *READERS))
+PASSES = ("second-pass",)
+EMBEDDED = tuple(group for group in GROUPS if group not in (*DISTRIBUTED, *READERS, *PASSES))
 
 
 def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -101,6 +102,20 @@ def test_tika_group_succeeds(root: Path, tmp_path: Path) -> None:
         assert found["found: title"] == 1
         assert {"tika-server, text x 1", "tika-server, xml x 2", "harvest summarize", "to tika-server"} <= found.keys()
         assert all(found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute on two idle cores
+def test_group_of_passes_succeeds(root: Path, tmp_path: Path) -> None:
+    """The group of the passes over a changing site succeeds, and no pass treats a page wrongly."""
+    figures = quick(root, tmp_path, PASSES)
+    assert {group for group, _ in figures} == {
+        f"pass: {name}" for name in ("first", "links", "dates", "marks", "sitemap", "lie", "truth")
+    }
+    wrong = {(group, name): one["figure"] for (group, name), one in figures.items() if name.startswith("wrong")}
+    assert len(wrong) == 40
+    assert not any(wrong.values()), wrong
+    assert figures["pass: sitemap", "to the pass without a sitemap"]["figure"] < 0.5
 
 
 def test_unknown_group_exits_with_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from processors.essence.listings.listing_format import Coverage
+from processors.frontier import listed
 from processors.frontier.listed import PROBES
 from processors.frontier.rows import Table
 from processors.frontier.stage import FrontierSettings
 from processors.frontier.stage import frontier as decide
 from schemas.ports import Origin
-from schemas.records import CrawlEvent, Link, Root
+from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root
 from streams.simulator import MemoryRows, Simulator
 from tests.streams.topology.listed_worlds import Site, check_rows
 from tests.streams.topology.worlds import Found, Seeded, check, frontier, gather, summaries
@@ -122,8 +124,112 @@ def test_lying_marks_are_found_out_within_two_runs(world: World, seeded: Seeded)
     check(simulator, expected(site, simulator))
 
 
+def test_sample_whose_change_is_stated_is_no_lie(world: World, seeded: Seeded) -> None:
+    """Marks count still where all samples that had changed are of pages whose change the listing states, once it is read."""
+    site = Site(world)
+    for number in range(10 * PROBES):
+        site.page(f"{HOST}/p{number}")
+    site.lists = {INDEX: [MAP1], MAP1: sorted(site.versions)}
+    site.write_lists()
+    simulator = site.simulator(1, random.Random(1), credit=1_000)
+    gather(simulator, "r1", seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+    changed = {f"{HOST}/p{number}" for number in range(0, 10 * PROBES, 2)}
+    for url in changed:
+        site.page(url)
+    site.write_lists()
+    site.asked.clear()
+    gather(simulator, "r2", seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+    assert changed <= set(site.asked)
+    check(simulator, expected(site, simulator))
+    for run in ("r3", "r4"):
+        site.asked.clear()
+        gather(simulator, run, seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+        assert 2 < site.asked.total() < 3 * PROBES
+
+
+def test_sample_that_is_gone_is_a_lie(world: World, seeded: Seeded) -> None:
+    """Where a sample that is gone is still listed, all pages of the host are requested by the next run."""
+    site = Site(world, lying=True)
+    for number in range(10 * PROBES):
+        site.page(f"{HOST}/p{number}")
+    site.lists = {INDEX: sorted(site.versions)}
+    site.write_lists()
+    simulator = site.simulator(1, random.Random(1), doubt=False)
+    gather(simulator, "r1", seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+    for number in range(0, 10 * PROBES, 2):
+        del world.pages[f"{HOST}/p{number}"]
+    site.asked.clear()
+    gather(simulator, "r2", seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+    assert 2 < site.asked.total() < 3 * PROBES
+    gather(simulator, "r3", seeded, roots=(INDEX,), anywhere=True, **LIMITS)
+    assert {s.url for s in summaries(simulator)} == {INDEX, *world.pages}
+
+
+def test_mark_stated_after_the_request_counts_from_the_next_one(world: World, seeded: Seeded) -> None:
+    """Pages that links lead to, requested before their listing was read, are requested once more, and then left to their marks."""
+    site = Site(world)
+    for number in range(2 * PROBES):
+        site.page(f"{HOST}/p{number}")
+    world.pages[f"{HOST}/"] = ("start", tuple(sorted(site.versions)))
+    world.robots[HOST] = f"Sitemap: {MAP1}\n".encode()
+    simulator = site.simulator(1, random.Random(1), credit=1_000, lastmod="trust")
+    gather(simulator, "r1", seeded, roots=(f"{HOST}/",), **LIMITS)
+    site.lists = {MAP1: sorted(site.versions)}
+    site.write_lists()
+    for run, requested in (("r2", site.versions), ("r3", site.versions), ("r4", ()), ("r5", ())):
+        site.asked.clear()
+        gather(simulator, run, seeded, roots=(f"{HOST}/",), **LIMITS)
+        assert set(site.asked) == {f"{HOST}/", MAP1, *requested}
+    site.page(f"{HOST}/p0")
+    site.write_lists()
+    gather(simulator, "r6", seeded, roots=(f"{HOST}/",), **LIMITS)
+    assert set(site.asked) == {f"{HOST}/", MAP1, f"{HOST}/p0"}
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_change_during_a_run_is_found_by_the_next(seed: int, partitions: int, world: World, seeded: Seeded) -> None:
+    """Pages change at any time of a run, before or after a listing states it; the next run finds all, despite crashes."""
+    rng = random.Random(seed)
+    site = Site(world)
+    furnish(site, rng, size=30)
+    pages = sorted(site.versions)
+    world.pages[f"{HOST}/"] = ("start", tuple(pages))
+    world.robots[HOST] = f"Sitemap: {INDEX}\n".encode()
+    simulator = site.simulator(partitions, rng, doubt=False, credit=1 + seed % 3 * 20, lastmod="trust")
+    answer = simulator.fetch
+
+    def restless(request: FetchRequest, now: int) -> Sequence[Record]:
+        if rng.random() < 0.5:
+            for url in rng.sample(pages, 5):
+                site.page(url)
+            site.write_lists()
+        return answer(request, now)
+
+    for run in range(0, 8, 2):
+        simulator.fetch = restless
+        gather(simulator, f"r{run}", seeded, roots=(f"{HOST}/",), crashes=5, **LIMITS)
+        simulator.fetch = answer
+        gather(simulator, f"r{run + 1}", seeded, roots=(f"{HOST}/",), crashes=5, **LIMITS)
+        check(simulator, {url: site.body(url) for url in world.pages})
+        check_rows(simulator)
+
+
 def test_honest_marks_stay_trusted(world: World, seeded: Seeded) -> None:
     """Samples that have not changed leave the marks in force: each run requests about one page in 20."""
+    sampled = honest_samples(world, seeded)
+    assert all(0 < len(each) < 3 * PROBES for each in sampled)
+    assert sampled[0] != sampled[1]
+
+
+def test_samples_of_a_large_root_are_limited(world: World, seeded: Seeded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pages a root has, about as many samples as the limit are requested."""
+    monkeypatch.setattr(listed, "SAMPLES", 2)
+    assert sum(map(len, honest_samples(world, seeded))) < 10
+
+
+def honest_samples(world: World, seeded: Seeded) -> list[frozenset[str]]:
+    """Return the samples of two runs over 200 pages that have not changed."""
     site = Site(world)
     for number in range(10 * PROBES):
         site.page(f"{HOST}/p{number}")
@@ -136,8 +242,7 @@ def test_honest_marks_stay_trusted(world: World, seeded: Seeded) -> None:
         site.asked.clear()
         gather(simulator, run, seeded, roots=(INDEX,), anywhere=True, **LIMITS)
         sampled.append(frozenset(site.asked) - {INDEX})
-    assert all(0 < len(each) < 3 * PROBES for each in sampled)
-    assert sampled[0] != sampled[1]
+    return sampled
 
 
 def test_ignored_marks_save_nothing(world: World, seeded: Seeded) -> None:
