@@ -6,7 +6,8 @@ Laws:
   `credit`: more would wait for longer than the edge lets them, and come back as `deferred`.
 - 429, 503 and Retry-After concern the host, not only the URL (RFC 6585, 4; RFC 9110, 15.6.4 and 10.2.3): no request is made until
   the wait is over, at least one pause. The pause doubles with such an answer, and with one that takes twice the usual time, but
-  once for all requests that were made before it did; it is halved with every other answer, down to what it was.
+  once for all requests that were made before it did; it is halved with every other answer for a page, down to what it was.
+  robots.txt is small: that it was answered does not show that the host has recovered.
 - A host at the longest pause is held for a moment more than a run waits for: its queue is left to the next run, or to the service.
 - The usual time is a moving average, of slow answers too: a server that stays slow becomes usual.
 """
@@ -66,7 +67,7 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     `pause`: as in `pause_of`; `now`: in ms; `minted`: the last version of any request.
     """
     base = max(pause, site.delay)
-    if event.kind == "failed":
+    if event.kind == "failed" or (event.kind == "resolved" and event.robots is None):
         # The request may be older than the last change of the pause.
         former = site.slowed // 2 if event.version <= site.slowed_at else site.slowed
         if hold := hold_of(event.status, event.wait, max(base, former)):
@@ -82,12 +83,6 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     if latency >= max(SLOW, base // SHARE) and 0 < 2 * usual < latency:
         return _slower(measured, event, base, minted)
     eased: HostState = measured.but(slowed=_halved(site.slowed, base))
-    return eased
-
-
-def after_robots(site: HostState, pause: int) -> HostState:
-    """Return the row of a host that has answered with its robots.txt."""
-    eased: HostState = site.but(slowed=_halved(site.slowed, max(pause, site.delay)))
     return eased
 
 
