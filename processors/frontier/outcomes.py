@@ -136,13 +136,8 @@ class OutcomeHandlers(SitemapHandlers):
     def _answered_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
         """Handle a redelivered answer that had caused an immediate request."""
         known = self.table.get(event.host, digest)
-        if (
-            known is not None
-            and known.state == "asked"
-            and known.origin == self.origin
-            and self.is_direct(event.host, digest, known)
-        ):
-            yield self.request(event.host, digest, known)
+        if known is not None and known.state == "asked" and known.origin == self.origin:
+            yield from self.repeat(event.host, digest, known)
 
     def _answers(self, host: str) -> None:
         """Reset a host's count of failures."""

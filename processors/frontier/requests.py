@@ -101,7 +101,9 @@ class RequestScheduler(PlanRules):
     def ask(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""
         self.table.unschedule(host, digest, known)
-        if known.state == "asked" and known.origin != self.origin:
+        if known.state == "asked" and self._left_folder(host, digest, known):
+            known = self._overtaken(known)
+        elif known.state == "asked" and known.origin != self.origin:
             # Already in flight: this root gets that answer too. The run is noted, so that the URL is not requested twice in it.
             self.table.put(host, digest, known if known.run == root.run else known.but(run=root.run, trail=()))
             return
@@ -122,6 +124,22 @@ class RequestScheduler(PlanRules):
     def is_direct(self, host: str, digest: bytes, known: UrlState) -> bool:
         """Return whether the request for a URL did not wait in the queue of its host."""
         return not scheme_of(host).paced or (self.local_file(known) is not None and digest not in self.table.host(host).flying)
+
+    def _left_folder(self, host: str, digest: bytes, known: UrlState) -> bool:
+        """Return whether a URL in flight was requested from a local folder that its roots do not map it to any more."""
+        return scheme_of(host).paced and self.local_file(known) is None and digest not in self.table.host(host).flying
+
+    def repeat(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Repeat the request of a redelivered event, unless `pump` does so; one to a former local folder joins the queue."""
+        if self.is_direct(host, digest, known):
+            yield self.request(host, digest, known)
+        elif digest not in self.table.host(host).flying:
+            self.table.enqueue(host, digest, self._overtaken(known))
+
+    def _overtaken(self, known: UrlState) -> UrlState:
+        """Return the row of a queued URL whose request in flight is out of date: its new version has that answer ignored."""
+        row: UrlState = known.but(state="queued", version=max(self.table.mint(self.now), known.version + 1))
+        return row
 
     def is_requested_once_gone(self, known: UrlState, root: Root) -> bool:
         """Return whether a gone URL is requested once more, since the source's answer may have changed."""
@@ -265,7 +283,8 @@ class RequestScheduler(PlanRules):
             if known.state == "queued":
                 hosts[host] = None
             elif known.state == "asked" and known.origin == self.origin:
-                yield self.request(host, digest, known, self.table.host(host))
+                hosts[host] = None
+                yield from self.repeat(host, digest, known)
         for host in hosts:
             yield from self.pump(host)
 
