@@ -9,6 +9,8 @@ Laws:
   once for all requests that were made before it did; it is halved with every other answer for a page, down to what it was.
   robots.txt is small: that it was answered does not show that the host has recovered.
 - A host at the longest pause is held for a moment more than a run waits for: its queue is left to the next run, or to the service.
+- One slow answer changes nothing, the next one in a row doubles the pause: a host has one exchange at a time, so that a stall of
+  this process, which counts as time of the server, makes one answer slow.
 - The usual time is a moving average, of slow answers too: a server that stays slow becomes usual.
 """
 
@@ -29,6 +31,8 @@ SLOW = 500
 """Time in ms below which no answer is slow."""
 SHARE = 8
 """No answer is slow that takes less than this part of the pause: requests that are so rare are not the reason."""
+SLOW_ANSWERS = 2
+"""Slow answers in a row from which the pause doubles."""
 SMOOTHING = 8
 """Weight of the former average, in answers."""
 
@@ -81,8 +85,9 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     if latency >= 0:
         measured = site.but(usual=max(1, usual + (latency - usual) // SMOOTHING if usual else latency))
     if latency >= max(SLOW, base // SHARE) and 0 < 2 * usual < latency:
-        return _slower(measured, event, base, minted)
-    eased: HostState = measured.but(slowed=_halved(site.slowed, base))
+        measured = measured.but(slow=site.slow + 1)
+        return _slower(measured, event, base, minted) if measured.slow >= SLOW_ANSWERS else measured
+    eased: HostState = measured.but(slowed=_halved(site.slowed, base), slow=0)
     return eased
 
 

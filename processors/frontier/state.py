@@ -126,6 +126,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """Usual time in ms from a request to the header of its answer; 0: unknown."""
     opens: int = 0
     """Time in ms since the epoch at which the hours of the next URL's roots begin; 0: it is not waited for."""
+    slow: int = 0
+    """Slow answers in a row."""
 
 
 class Budget(_Row, frozen=True, array_like=True):
