@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.politeness import OVERLOADED, after_answer
+from processors.frontier.politeness import OVERLOADED, after_answer, pause_of, rested
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
@@ -26,6 +26,7 @@ LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
+MINUTE = 60_000
 ENOUGH = 4
 """Answers in a row by which a host asks for fewer requests until its robots.txt is requested again, before any page."""
 
@@ -44,7 +45,11 @@ class OutcomeHandlers(SitemapHandlers):
             delay = robots.crawl_delay(event.robots, self.settings.agent)
             self.table.put_robots(event.host, event.robots)
             site = site.but(robots=b"", delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
-            self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
+            first = self.table.first(event.host)
+            site = self._loaded(site, event, first[1] if first else None)
+            # Valid for the first request after it, however long the pause is.
+            until = max(self.now + self.settings.robots_ttl, site.rests + MINUTE if site.rests else 0)
+            self.table.put_host(event.host, site.but(robots_until=until))
             yield from self.find_sitemaps(event.host, event.robots, event.root)
             yield from self.pump(event.host)
         else:
@@ -74,7 +79,8 @@ class OutcomeHandlers(SitemapHandlers):
     def _loaded(self, site: HostState, event: CrawlEvent, known: UrlState | None) -> HostState:
         """Return the row of a host after an answer, whose pause depends on the roots of the URL that was requested."""
         pause = max(self.settings.pause, self.pause_of(known) if known is not None else -1)
-        return after_answer(site, event, pause, self.now, self.table.minted())
+        site = after_answer(site, event, pause, self.now, self.table.minted())
+        return site if event.kind == "deferred" else rested(site, pause_of(site, pause), self.settings.edge_patience, self.now)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a redelivered `resolved`: give up the same URLs again, repeat the same requests."""
@@ -222,10 +228,7 @@ class OutcomeHandlers(SitemapHandlers):
     def deferred(self, event: CrawlEvent) -> Iterator[Output]:
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
-        held = self.table.host(event.host).next_allowed > self.now + self.settings.patience
-        if known is not None and event.wait > self.settings.patience and not held:
-            yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
-        elif known is not None:
+        if known is not None:
             due = self.now + event.wait
             site = self.table.host(event.host)
             self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))

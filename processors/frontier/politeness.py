@@ -4,6 +4,7 @@ Laws:
 - The pause in force is the longest of those of the settings, of the root, of the host's Crawl-delay, and of its overload.
 - A host has as many outstanding requests as fit into the patience of the fetch edge at that pause, at least one and at most
   `credit`: more would wait for longer than the edge lets them, and come back as `deferred`.
+- A pause beyond that patience passes here, all but half of the patience: a request is not in flight while its host rests.
 - 429, 503 and Retry-After concern the host, not only the URL (RFC 6585, 4; RFC 9110, 15.6.4 and 10.2.3): no request is made until
   the wait is over, at least one pause. The pause doubles with such an answer, and with one that takes twice the usual time, but
   once for all requests that were made before it did; it is halved with every other answer for a page, down to what it was.
@@ -50,6 +51,13 @@ def requested_pause(site: HostState) -> int:
 def credit_of(pause: int, credit: int, patience: int) -> int:
     """Return the maximum number of outstanding requests for a host with a pause and a patience of the edge, both in ms."""
     return max(1, min(credit, patience // pause)) if pause > 0 else credit
+
+
+def rested(site: HostState, pause: int, patience: int, now: int) -> HostState:
+    """Return the row of a host that was requested until now; `pause`: in force, `patience`: of the edge, both in ms."""
+    rests = now + pause - patience // 2 if pause > patience else 0
+    row: HostState = site if rests <= site.rests else site.but(rests=rests)
+    return row
 
 
 def doubled(pause: int) -> int:

@@ -197,7 +197,7 @@ class RequestScheduler(PlanRules):
         site = self.table.host(host)
         yield from self._pumped_again(host, site)
         site = self._opened(host, site) if site.opens else site
-        if max(site.next_allowed, site.opens) > self.now:
+        if self._rests(host, site) or max(site.next_allowed, site.opens) > self.now:
             return
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
@@ -227,6 +227,12 @@ class RequestScheduler(PlanRules):
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= credit:
                 return
+
+    def _rests(self, host: str, site: HostState) -> bool:
+        """Return whether a host rests for its pause, and have its queue looked at when that is over."""
+        if site.rests > self.now and self.table.first(host) is not None:
+            self.table.wake_at(host, HOST_WAKE, site.rests)
+        return site.rests > self.now
 
     def _opened(self, host: str, site: HostState) -> HostState:
         """Return the row of a host with the time when the hours of its next URL begin, and have it looked at then."""

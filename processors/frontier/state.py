@@ -128,6 +128,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch at which the hours of the next URL's roots begin; 0: it is not waited for."""
     slow: int = 0
     """Slow answers in a row."""
+    rests: int = 0
+    """Time in ms since the epoch until when its pause, if the edge would not wait for so long, keeps it from requests."""
 
 
 class Budget(_Row, frozen=True, array_like=True):

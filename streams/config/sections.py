@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from schemas.plan import MAX_PAUSE
 from streams.config.base import Section, mistake
 from streams.config.client_settings import client_settings
 from streams.config.connections import Connection, KafkaSecurity, secret
@@ -54,8 +55,8 @@ class Fetch(Section):
 
     user_agent: str = Field(default="Harvest/0.1", min_length=1)
     """User-Agent sent to servers; begins with the product token that is looked up in robots.txt files."""
-    pause: float = Field(default=1.0, ge=0, le=YEAR)
-    """Between the end of a request and the start of the next, for each host and for each address."""
+    pause: float = Field(default=1.0, ge=0, le=MAX_PAUSE / 1000)
+    """Between the end of a request and the start of the next, for each host and for each address; at most an hour."""
     patience: float = Field(default=10.0, ge=0, le=YEAR)
     """A request that would wait longer for its host goes back to the queue."""
     dns_timeout: float = Field(default=10.0, gt=0, le=YEAR)

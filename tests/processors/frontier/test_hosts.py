@@ -51,7 +51,7 @@ CREDITS = [
     ({"pause": 1_000}, b"", 8),
     ({"pause": 5_000}, b"", 2),
     ({"pause": 5_000, "credit": 1}, b"", 1),
-    ({"pause": 20_000}, b"", 1),
+    ({"pause": 10_000}, b"", 1),
     ({"pause": 5_000, "edge_patience": 40_000}, b"", 8),
     ({}, b"User-agent: *\nCrawl-delay: 3\n", 3),
     ({"pause": 4_000}, b"User-agent: *\nCrawl-delay: 3\n", 2),

@@ -30,11 +30,12 @@ def begun(partition: Partition, plan: Plan | None = None) -> list[FetchRequest]:
 
 
 def wait_and_resolve(partition: Partition) -> list[FetchRequest]:
-    """The requests once the host's hold is over, and once robots.txt has been answered if it was requested first."""
-    due = Table(partition.rows).next_due() or 0
-    made = partition.tick(max(due, site_of(partition).next_allowed))
-    if [each for each in requests(made) if each.kind == "resolve"]:
-        made = partition.resolve(made)
+    """The requests for pages once the host is not held any more; robots.txt is answered if it is requested first."""
+    made = list[Record]()
+    while not [each for each in requests(made) if each.kind == "object"]:
+        due = Table(partition.rows).next_due()
+        assert due is not None
+        made = partition.resolve(made) if requests(made) else partition.tick(max(due, partition.now))
     return requests(made)
 
 
