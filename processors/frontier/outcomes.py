@@ -228,7 +228,10 @@ class OutcomeHandlers(SitemapHandlers):
     def deferred(self, event: CrawlEvent) -> Iterator[Output]:
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
-        if known is not None:
+        held = self.table.host(event.host).next_allowed > self.now + self.settings.patience
+        if known is not None and event.wait > self.settings.patience and not held and self.lapsed(known):
+            yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
+        elif known is not None:
             due = self.now + event.wait
             site = self.table.host(event.host)
             self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))

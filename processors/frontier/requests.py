@@ -17,7 +17,7 @@ from processors.frontier.plans.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
-from processors.frontier.visits import keep_digest, next_visit
+from processors.frontier.visits import keep_digest, next_visit, usual_price
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -70,8 +70,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """URLs of a root that one event requests at most when a run begins; further ones follow with ticks."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
-    price: int = DAY
-    """Time for which a further request must keep a page current; see `change_rate.py`."""
+    price: int | None = None
+    """Time for which a further request must keep a page current; None: a share of its refresh. See `change_rate.py`."""
     refresh_min: int = DAY // 4
     """Shortest time between two refreshes of a page; the longest is that of its root."""
 
@@ -274,6 +274,7 @@ class RequestScheduler(PlanRules):
         """Return the time in ms from an answer to the next request of a URL, by its change rate."""
         plan, longest = self.plans.of(root.url).plan, root.refresh * 1000
         price = self.settings.price if plan.price is None else plan.price * 1000
+        price = usual_price(longest) if price is None else price
         shortest = self.settings.refresh_min if plan.refresh_min is None else plan.refresh_min * 1000
         return next_visit(known, price, min(shortest, longest), longest)
 

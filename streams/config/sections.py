@@ -44,8 +44,8 @@ class RootDefaults(Section):
     """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
     refresh_min: int = Field(default=DAY // 4, gt=0, le=AGE)
     """Shortest time between two refreshes of a page; at `refresh` or above it, all pages are refreshed at the fixed rate."""
-    price: int = Field(default=DAY, ge=0, le=AGE)
-    """Time for which one request more must keep a page current; a lower price means more requests and more current pages."""
+    price: int | None = Field(default=None, ge=0, le=AGE)
+    """Time for which one more request must keep a page current: less means more requests; default: a quarter of `refresh`."""
     variants: int = Field(default=500, ge=0, le=MOST)
     """Maximum number of queries of one path of a host: a page with more of them is most likely a trap; 0: no limit."""
 

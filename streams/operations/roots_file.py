@@ -116,7 +116,7 @@ class RootSection(_Strict):
     feeds: bool | None = None
     """Whether feeds that pages name are read."""
     price: Seconds | None = None
-    """Price of a request, in seconds of freshness."""
+    """Price of a request, in seconds of freshness; unset: by the settings, a quarter of `refresh`."""
     variants: int | None = Field(default=None, ge=0, le=MOST)
     """Maximum number of queries of one path of a host; 0: no limit."""
 
