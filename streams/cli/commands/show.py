@@ -24,14 +24,15 @@ def show(
     """Show a complete summary, as SOIF."""
     found = settings(config, data=data)
     broker = named(found, broker)
-    if found.index.url:
+    summary = None
+    if not found.index.url:
+        with reading(found) as store:
+            summary = _summary(store, broker, what, found.gatherer)
+    if summary is None:
         from streams.cli.index_access import ask_index
         from streams.cli.objectnames import indexed
 
         summary = ask_index(found, broker, lambda index: indexed(found, index, what))
-    else:
-        with reading(found) as store:
-            summary = _summary(store, broker, what, found.gatherer)
     if json:
         from schemas.jsonform import line
 
@@ -43,8 +44,11 @@ def show(
     write_bytes(dumps([to_template(summary)]))
 
 
-def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
-    """Return the Broker's version of a summary from the rows of a data folder: they know what was removed. Raises Failure."""
+def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary | None:
+    """Return the Broker's version of a summary from the rows of a data folder: they know what was removed. Raises Failure.
+
+    None: the rows have no such object or member, but the index may have one that was fetched from that URL (`location`).
+    """
     from streams.cli.objectnames import no_summary, oids_of, removed
     from streams.operations.registered import entry, summary_of
     from streams.store.data_folder import gatherer as stored
@@ -55,4 +59,6 @@ def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
             return summary
         if found is not None:
             raise removed(what)
+    if "://" in what:
+        return None
     raise no_summary(what)
