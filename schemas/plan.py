@@ -8,6 +8,8 @@ NOT_LOCAL = "no such file in its local folder"
 """Reason of a URL that is gone because the folder that it is mapped to does not have its file."""
 NO_FOLDER = "its local folder is missing or empty"
 """Reason of a failure to read a mapped URL: a disk is most likely not mounted, so that nothing is gone."""
+MAX_PAUSE = 3_600_000
+"""Longest pause between two requests to a host in ms: a run waits for it."""
 
 
 class LocalMap(Record, frozen=True, kw_only=True):

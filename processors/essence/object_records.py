@@ -16,7 +16,23 @@ from processors.essence.formats.streams import Digest
 from processors.essence.member import MAX_LONG, EssenceSettings, MemberRecord, State, Thing, iso, text
 from processors.essence.recognize import UNRECOGNIZED
 from processors.essence.summarize import Found
+from processors.urls import canonical
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, FetchedObject, File, Rejected, Summary
+
+ORIGINALS = frozenset(("http", "https", "ftp", "gopher", "news"))
+"""Schemes of the URLs under which a member is found."""
+MAX_ORIGINAL = 2_000
+"""Maximum number of characters of a member's original URL; what is cut there is no URL any more."""
+
+
+def original_location(url: str) -> str:
+    """Return the canonical form of the URL that a crawler's archive states for a member; "" if there is none to be found under.
+
+    It is metadata from the archive: a text that is shown and searched, and that nothing ever opens.
+    """
+    if len(url) >= MAX_ORIGINAL or url.partition(":")[0].lower() not in ORIGINALS:
+        return ""
+    return canonical(url) or ""
 
 
 def describe(thing: Thing, found: Found) -> None:
@@ -99,6 +115,7 @@ class ObjectRecords:
             attributes={k: tuple(v) for k, v in state.found.attributes.items()},
             ttl=obj.root.ttl if obj.root else DEFAULT_TTL,
             refresh=obj.root.refresh if obj.root else DEFAULT_REFRESH,
+            location=original_location(thing.url),
         )
 
     def file(self, thing: Thing, digest: Digest, state: State) -> File:

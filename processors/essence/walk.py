@@ -39,16 +39,12 @@ from processors.essence.member import (
     digested,
     text,
 )
-from processors.essence.object_records import ObjectRecords, describe
+from processors.essence.object_records import MAX_ORIGINAL, ObjectRecords, describe
 from processors.essence.package_buffer import Gate
 from processors.essence.recognize import HEAD, Recognized, placed, recognize
 from processors.essence.summarize import Facts, SummaryError, summarize
 from processors.essence.unnest import Container, Encoding, members, stripped, unnesters
 from schemas.records import MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected
-
-MAX_URL = 2_000
-"""Maximum number of characters of a member's original URL."""
-
 
 UNNESTERS = unnesters()
 """Loaded when this module is imported: later, a sandbox may have no file system to import from."""
@@ -290,7 +286,7 @@ class Walk:
             mode=member.mode,
             depth=container.depth,
             stated=bounded(member.stated, MAX_REASON),
-            url=bounded(member.url, MAX_URL),
+            url=bounded(member.url, MAX_ORIGINAL),
             source=container.source,
         )
 

@@ -66,8 +66,7 @@ class GrantHandlers(RunHandlers):
             if known.state == "ok" and not is_described_by_listing(known):
                 yield from self.ask(host, digest, known.but(whole=True), root)
             elif known.state == "asked" and known.origin == self.origin:
-                if self.is_direct(host, digest, known):
-                    yield self.request(host, digest, known)
+                yield from self.repeat(host, digest, known)
             elif known.state in ("queued", "asked", "waiting"):
                 self.table.put(host, digest, known.but(whole=True))
             hosts[host] = None

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.politeness import OVERLOADED, after_answer, after_robots
+from processors.frontier.politeness import OVERLOADED, after_answer, pause_of, rested
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.sitemaps import SitemapHandlers
-from processors.frontier.state import UrlState
+from processors.frontier.state import HostState, UrlState
 from processors.frontier.visits import answered_whole, visited
 from processors.identity import url_digest
 from processors.schemes import scheme_of
@@ -26,6 +26,7 @@ LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
+MINUTE = 60_000
 ENOUGH = 4
 """Answers in a row by which a host asks for fewer requests until its robots.txt is requested again, before any page."""
 
@@ -43,25 +44,43 @@ class OutcomeHandlers(SitemapHandlers):
         if event.robots is not None:
             delay = robots.crawl_delay(event.robots, self.settings.agent)
             self.table.put_robots(event.host, event.robots)
-            site = after_robots(site, self.settings.pause)
             site = site.but(robots=b"", delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
-            self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
+            first = self.table.first(event.host)
+            site = self._loaded(site, event, first[1] if first else None)
+            # Valid for the first request after it, however long the pause is.
+            until = max(self.now + self.settings.robots_ttl, site.rests + MINUTE if site.rests else 0)
+            self.table.put_host(event.host, site.but(robots_until=until))
             yield from self.find_sitemaps(event.host, event.robots, event.root)
             yield from self.pump(event.host)
-        elif event.retryable and site.tries + 1 < self.settings.tries and event.wait <= self.settings.patience:
-            due = self.now + self.backoff(site.tries, event.wait)
+        else:
+            yield from self._unresolved(event, site)
+
+    def _unresolved(self, event: CrawlEvent, site: HostState) -> Iterator[Output]:
+        """Have the look-up of a host repeated, or leave its queue to the next run."""
+        first = self.table.first(event.host)
+        site = self._loaded(site, event, first[1] if first else None)
+        if event.retryable and site.tries + 1 < self.settings.tries and event.wait <= self.settings.patience:
+            due = max(self.now + self.backoff(site.tries, event.wait), site.next_allowed)
             self.table.put_host(event.host, site.but(tries=site.tries + 1, next_allowed=due))
             self.table.wake_at(event.host, HOST_WAKE, due)
-        else:
-            self.table.put_host(event.host, site.but(tries=0))
-            rules = self.table.robots(event.host, site)
-            for digest, known in self.table.waiting(event.host):
-                # URLs that the last known robots.txt forbids are refused: they would not have been fetched in any case.
-                if robots.allowed(rules, self.settings.agent, known.url):
-                    yield from self.give_up(event.host, digest, known, event.reason)
-                else:
-                    yield from self.forbid(event.host, digest, known)
-                self.table.dequeue(event.host, digest, known)
+            return
+        self.table.put_host(event.host, site.but(tries=0))
+        if site.next_allowed > self.now:
+            self.table.wake_at(event.host, HOST_WAKE, site.next_allowed)  # for links that are found meanwhile
+        rules = self.table.robots(event.host, site)
+        for digest, known in self.table.waiting(event.host):
+            # URLs that the last known robots.txt forbids are refused: they would not have been fetched in any case.
+            if robots.allowed(rules, self.settings.agent, known.url):
+                yield from self.give_up(event.host, digest, known, event.reason)
+            else:
+                yield from self.forbid(event.host, digest, known)
+            self.table.dequeue(event.host, digest, known)
+
+    def _loaded(self, site: HostState, event: CrawlEvent, known: UrlState | None) -> HostState:
+        """Return the row of a host after an answer, whose pause depends on the roots of the URL that was requested."""
+        pause = max(self.settings.pause, self.pause_of(known) if known is not None else -1)
+        site = after_answer(site, event, pause, self.now, self.table.minted())
+        return site if event.kind == "deferred" else rested(site, pause_of(site, pause), self.settings.edge_patience, self.now)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a redelivered `resolved`: give up the same URLs again, repeat the same requests."""
@@ -83,7 +102,7 @@ class OutcomeHandlers(SitemapHandlers):
             site = self.table.host(event.host)
             if digest in site.flying:
                 left = site.but(flying=tuple(d for d in site.flying if d != digest))
-                rested = after_answer(left, event, self.settings.pause, self.now, self.table.minted())
+                rested = self._loaded(left, event, known)
                 self.table.put_host(event.host, rested)
                 if rested.next_allowed > site.next_allowed:
                     self.table.wake_at(event.host, HOST_WAKE, rested.next_allowed)
@@ -124,13 +143,8 @@ class OutcomeHandlers(SitemapHandlers):
     def _answered_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
         """Handle a redelivered answer that had caused an immediate request."""
         known = self.table.get(event.host, digest)
-        if (
-            known is not None
-            and known.state == "asked"
-            and known.origin == self.origin
-            and self.is_direct(event.host, digest, known)
-        ):
-            yield self.request(event.host, digest, known)
+        if known is not None and known.state == "asked" and known.origin == self.origin:
+            yield from self.repeat(event.host, digest, known)
 
     def _answers(self, host: str) -> None:
         """Reset a host's count of failures."""
@@ -219,7 +233,7 @@ class OutcomeHandlers(SitemapHandlers):
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
         held = self.table.host(event.host).next_allowed > self.now + self.settings.patience
-        if known is not None and event.wait > self.settings.patience and not held:
+        if known is not None and event.wait > self.settings.patience and not held and self.lapsed(known):
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         elif known is not None:
             due = self.now + event.wait

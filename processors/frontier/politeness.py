@@ -4,10 +4,14 @@ Laws:
 - The pause in force is the longest of those of the settings, of the root, of the host's Crawl-delay, and of its overload.
 - A host has as many outstanding requests as fit into the patience of the fetch edge at that pause, at least one and at most
   `credit`: more would wait for longer than the edge lets them, and come back as `deferred`.
+- A pause beyond that patience passes here, all but half of the patience: a request is not in flight while its host rests.
 - 429, 503 and Retry-After concern the host, not only the URL (RFC 6585, 4; RFC 9110, 15.6.4 and 10.2.3): no request is made until
   the wait is over, at least one pause. The pause doubles with such an answer, and with one that takes twice the usual time, but
-  once for all requests that were made before it did; it is halved with every other answer, down to what it was.
+  once for all requests that were made before it did; it is halved with every other answer for a page, down to what it was.
+  robots.txt is small: that it was answered does not show that the host has recovered.
 - A host at the longest pause is held for a moment more than a run waits for: its queue is left to the next run, or to the service.
+- One slow answer changes nothing, the next one in a row doubles the pause: a host has one exchange at a time, so that a stall of
+  this process, which counts as time of the server, makes one answer slow.
 - The usual time is a moving average, of slow answers too: a server that stays slow becomes usual.
 """
 
@@ -28,6 +32,8 @@ SLOW = 500
 """Time in ms below which no answer is slow."""
 SHARE = 8
 """No answer is slow that takes less than this part of the pause: requests that are so rare are not the reason."""
+SLOW_ANSWERS = 2
+"""Slow answers in a row from which the pause doubles."""
 SMOOTHING = 8
 """Weight of the former average, in answers."""
 
@@ -45,6 +51,13 @@ def requested_pause(site: HostState) -> int:
 def credit_of(pause: int, credit: int, patience: int) -> int:
     """Return the maximum number of outstanding requests for a host with a pause and a patience of the edge, both in ms."""
     return max(1, min(credit, patience // pause)) if pause > 0 else credit
+
+
+def rested(site: HostState, pause: int, patience: int, now: int) -> HostState:
+    """Return the row of a host that was requested until now; `pause`: in force, `patience`: of the edge, both in ms."""
+    rests = now + pause - patience // 2 if pause > patience else 0
+    row: HostState = site if rests <= site.rests else site.but(rests=rests)
+    return row
 
 
 def doubled(pause: int) -> int:
@@ -66,7 +79,7 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     `pause`: as in `pause_of`; `now`: in ms; `minted`: the last version of any request.
     """
     base = max(pause, site.delay)
-    if event.kind == "failed":
+    if event.kind == "failed" or (event.kind == "resolved" and event.robots is None):
         # The request may be older than the last change of the pause.
         former = site.slowed // 2 if event.version <= site.slowed_at else site.slowed
         if hold := hold_of(event.status, event.wait, max(base, former)):
@@ -80,14 +93,9 @@ def after_answer(site: HostState, event: CrawlEvent, pause: int, now: int, minte
     if latency >= 0:
         measured = site.but(usual=max(1, usual + (latency - usual) // SMOOTHING if usual else latency))
     if latency >= max(SLOW, base // SHARE) and 0 < 2 * usual < latency:
-        return _slower(measured, event, base, minted)
-    eased: HostState = measured.but(slowed=_halved(site.slowed, base))
-    return eased
-
-
-def after_robots(site: HostState, pause: int) -> HostState:
-    """Return the row of a host that has answered with its robots.txt."""
-    eased: HostState = site.but(slowed=_halved(site.slowed, max(pause, site.delay)))
+        measured = measured.but(slow=site.slow + 1)
+        return _slower(measured, event, base, minted) if measured.slow >= SLOW_ANSWERS else measured
+    eased: HostState = measured.but(slowed=_halved(site.slowed, base), slow=0)
     return eased
 
 

@@ -17,7 +17,7 @@ from processors.frontier.plans.plan_rules import PlanRules
 from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.state import HostState, UrlState
-from processors.frontier.visits import keep_digest, needs_whole, next_visit
+from processors.frontier.visits import keep_digest, needs_whole, next_visit, usual_price
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
@@ -70,8 +70,8 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """URLs of a root that one event requests at most when a run begins; further ones follow with ticks."""
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
-    price: int = DAY
-    """Time for which a further request must keep a page current; see `change_rate.py`."""
+    price: int | None = None
+    """Time for which a further request must keep a page current; None: a share of its refresh. See `change_rate.py`."""
     refresh_min: int = DAY // 4
     """Shortest time between two refreshes of a page; the longest is that of its root."""
     whole_every: int = 28 * DAY
@@ -107,7 +107,9 @@ class RequestScheduler(PlanRules):
     def ask(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""
         self.table.unschedule(host, digest, known)
-        if known.state == "asked" and known.origin != self.origin:
+        if known.state == "asked" and self._left_folder(host, digest, known):
+            known = self._overtaken(known)
+        elif known.state == "asked" and known.origin != self.origin:
             # Already in flight: this root gets that answer too. The run is noted, so that the URL is not requested twice in it.
             self.table.put(host, digest, known if known.run == root.run else known.but(run=root.run, trail=()))
             return
@@ -128,6 +130,22 @@ class RequestScheduler(PlanRules):
     def is_direct(self, host: str, digest: bytes, known: UrlState) -> bool:
         """Return whether the request for a URL did not wait in the queue of its host."""
         return not scheme_of(host).paced or (self.local_file(known) is not None and digest not in self.table.host(host).flying)
+
+    def _left_folder(self, host: str, digest: bytes, known: UrlState) -> bool:
+        """Return whether a URL in flight was requested from a local folder that its roots do not map it to any more."""
+        return scheme_of(host).paced and self.local_file(known) is None and digest not in self.table.host(host).flying
+
+    def repeat(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Repeat the request of a redelivered event, unless `pump` does so; one to a former local folder joins the queue."""
+        if self.is_direct(host, digest, known):
+            yield self.request(host, digest, known)
+        elif digest not in self.table.host(host).flying:
+            self.table.enqueue(host, digest, self._overtaken(known))
+
+    def _overtaken(self, known: UrlState) -> UrlState:
+        """Return the row of a queued URL whose request in flight is out of date: its new version has that answer ignored."""
+        row: UrlState = known.but(state="queued", version=max(self.table.mint(self.now), known.version + 1))
+        return row
 
     def is_requested_once_gone(self, known: UrlState, root: Root) -> bool:
         """Return whether a gone URL is requested once more, since the source's answer may have changed."""
@@ -186,7 +204,7 @@ class RequestScheduler(PlanRules):
         site = self.table.host(host)
         yield from self._pumped_again(host, site)
         site = self._opened(host, site) if site.opens else site
-        if max(site.next_allowed, site.opens) > self.now:
+        if self._rests(host, site) or max(site.next_allowed, site.opens) > self.now:
             return
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
@@ -216,6 +234,12 @@ class RequestScheduler(PlanRules):
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= credit:
                 return
+
+    def _rests(self, host: str, site: HostState) -> bool:
+        """Return whether a host rests for its pause, and have its queue looked at when that is over."""
+        if site.rests > self.now and self.table.first(host) is not None:
+            self.table.wake_at(host, HOST_WAKE, site.rests)
+        return site.rests > self.now
 
     def _opened(self, host: str, site: HostState) -> HostState:
         """Return the row of a host with the time when the hours of its next URL begin, and have it looked at then."""
@@ -257,6 +281,7 @@ class RequestScheduler(PlanRules):
         """Return the time in ms from an answer to the next request of a URL, by its change rate."""
         plan, longest = self.plans.of(root.url).plan, root.refresh * 1000
         price = self.settings.price if plan.price is None else plan.price * 1000
+        price = usual_price(longest) if price is None else price
         shortest = self.settings.refresh_min if plan.refresh_min is None else plan.refresh_min * 1000
         return next_visit(known, price, min(shortest, longest), longest)
 
@@ -272,7 +297,8 @@ class RequestScheduler(PlanRules):
             if known.state == "queued":
                 hosts[host] = None
             elif known.state == "asked" and known.origin == self.origin:
-                yield self.request(host, digest, known, self.table.host(host))
+                hosts[host] = None
+                yield from self.repeat(host, digest, known)
         for host in hosts:
             yield from self.pump(host)
 

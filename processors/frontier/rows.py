@@ -193,7 +193,10 @@ class Table(ClockRows, HostRows):
         return next((int(key[2:15]) for key, _ in self.rows.scan(b"w|", limit=1)), None)
 
     def busy(self, until: int) -> bool:
-        """Return whether, by `until` ms, a host with a queue may be requested, a retry or a host is due, or a run begins."""
+        """Return whether, by `until` ms, a host with a queue may be requested, a retry or a host is due, or a run begins.
+
+        A host that rests for its pause counts as one that may be requested: a run waits for it.
+        """
         if root_index.parts(self.rows, 1):
             return True
         after = b""
@@ -226,7 +229,7 @@ class Table(ClockRows, HostRows):
             self._derive(host, digest, known)
         self.rows.put(root_index.PREFIX, b"")
         for host, site in self.hosts():
-            for due in filter(None, (site.next_allowed, site.opens)):
+            for due in filter(None, (site.next_allowed, site.opens, site.rests)):
                 self.wake_at(host, HOST_WAKE, due)
 
     def _derive(self, host: str, digest: bytes, known: UrlState) -> None:

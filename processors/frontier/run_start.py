@@ -93,12 +93,8 @@ class RunHandlers(DiscoveryHandlers):
             if digest in asked or digest in self.table.host(host).flying:
                 continue
             asked.add(digest)
-            if self.is_direct(host, digest, known):
-                yield self.request(host, digest, known)
-            else:
-                # Its local folder has gone with the root.
-                self.table.enqueue(host, digest, known.but(state="queued"))
-                hosts[host] = None
+            hosts[host] = None
+            yield from self.repeat(host, digest, known)
 
     def _request_in_full(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         if known.state == "ok":

@@ -134,6 +134,10 @@ class HostState(_Row, frozen=True, array_like=True):
     """Digests of URLs that had changed or were gone under an equal mark, until a listing states it; see `listed.py`."""
     suspected: str = ""
     """The run that found them: in it, marks count in spite of `marks_until`."""
+    slow: int = 0
+    """Slow answers in a row."""
+    rests: int = 0
+    """Time in ms since the epoch until when its pause, if the edge would not wait for so long, keeps it from requests."""
 
 
 class Budget(_Row, frozen=True, array_like=True):

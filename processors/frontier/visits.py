@@ -19,6 +19,16 @@ from processors.frontier.state import UrlState
 from processors.schemes import scheme_of
 from schemas.records import CrawlEvent, Root, Validators
 
+SHARE = 4
+"""The price of a request where none is stated, as a part of the longest interval: so there are about as many requests as at that
+interval, of which more keep a page current (`tests/bench/refresh.py`).
+"""
+
+
+def usual_price(longest: int) -> int:
+    """Return the price of a request, in the unit of the longest interval, where none is stated."""
+    return longest // SHARE
+
 
 def visited(known: UrlState, event: CrawlEvent, now: int) -> UrlState:
     """Return the row with an answer counted, of kind `fetched` or `unchanged`; `known`: the row as the request left it."""

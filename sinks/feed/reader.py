@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -33,6 +33,8 @@ from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, e
 
 PAGE, PIECE = 500, 1 << 20
 """Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+SPAN = 100_000
+"""Rows that are compared with a prefix in one transaction at the most."""
 LATER = 200_000
 """Changes that may arrive while a complete stream is sent."""
 NEAR = 2 * PARTS
@@ -41,8 +43,11 @@ ALL = tuple(range(PARTS))
 
 _STALE = """SELECT DISTINCT changes.number FROM stale JOIN changes ON changes.oid=stale.oid
     WHERE removal IS NOT NULL AND part=? ORDER BY changes.number"""
-_CHANGED = """SELECT number, url, member, start, size, removal FROM changes
-    WHERE number>? AND number<=? AND part BETWEEN ? AND ? AND (removal IS NULL)=? {moved} ORDER BY number LIMIT {limit}"""
+_CHANGED = """SELECT number, member, start, size, removal FROM changes
+    WHERE number>? AND number<=? AND part BETWEEN ? AND ? AND (removal IS NULL)=? {more} ORDER BY number LIMIT {limit}"""
+_MOVED = "AND member>?"
+# Compared by the engine: of a million rows without the prefix in 0.13 s, not 0.55. The last character is above all that follow.
+_BELOW = "AND url BETWEEN ? AND ? || char(1114111)"
 _NEXT = "SELECT id, templates, data, size, crc, factor FROM members WHERE part=? AND id>? AND id<=? ORDER BY id LIMIT 1"
 _TEXT = {True: "complete", False: "changes"}
 
@@ -82,11 +87,16 @@ class Range(NamedTuple):
     prefix: str = ""
     lives: bool = True
 
-    @property
-    def sql(self) -> str:
-        """The query of a page."""
-        # Only where it is needed: it makes the engine use the index of members, and sort.
-        return _CHANGED.format(moved=f"AND member>{self.member}" if self.member else "", limit=PAGE)
+    def end(self, after: int) -> int:
+        """Return the highest number of a page behind a number."""
+        return min(self.last, after + SPAN) if self.prefix else self.last
+
+    def page(self, db: apsw.Connection, after: int, parts: tuple[int, int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a page behind a number."""
+        # `_MOVED` only where it is needed: it makes the engine use the index of members, and sort.
+        more = (_MOVED if self.member else "") + (_BELOW if self.prefix else "")
+        values = ((self.member,) if self.member else ()) + ((self.prefix, self.prefix) if self.prefix else ())
+        return rows(db, _CHANGED.format(more=more, limit=PAGE), (after, self.end(after), *parts, self.lives, *values))
 
 
 class FeedReader:
@@ -214,7 +224,7 @@ class FeedReader:
 
     def _changed(self, found: FeedState, chosen: Range, part: int | None) -> Iterator[list[bytes]]:
         """Yield the templates of the chosen changes, in their order."""
-        low, high = (0, PARTS - 1) if part is None else (part, part)
+        parts = (0, PARTS - 1) if part is None else (part, part)
         near: dict[int, bytes] = {}
         after, done = chosen.after, False
         while not done:
@@ -226,16 +236,15 @@ class FeedReader:
                     raise StreamInterrupted("summaries change faster than the stream is sent")
                 left = PIECE
                 page: list[bytes] = []
-                chunk = rows(self._db, chosen.sql, (after, chosen.last, low, high, chosen.lives))
-                done = len(chunk) < PAGE
-                for number, url, *place in chunk:
+                chunk, end = chosen.page(self._db, after, parts), chosen.end(after)
+                for number, *place in chunk:
                     after = number
-                    if url.startswith(chosen.prefix):
-                        page.append(self._template(near, *place))
-                        left -= len(page[-1])
+                    page.append(self._template(near, *place))
+                    left -= len(page[-1])
                     if left <= 0:
-                        done = False
                         break
+                if left > 0 and len(chunk) < PAGE:
+                    after, done = end, end == chosen.last
             if page:
                 yield page
 

@@ -22,9 +22,11 @@ from streams.cli.output.run_report import RunReport, closing
 from streams.cli.rootnames import accepted_until, check_limits, gathered_root, meant
 from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
+from streams.clock import now_ms
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
+from streams.embedded.held import held_hosts, held_lines
 from streams.embedded.outcomes import CLOSED, doubts, failures
 from streams.embedded.watching import Watch
 from streams.fetch.answers import ALLOW
@@ -191,7 +193,10 @@ class Gathering:
                 note("stopped; run again to go on")
                 return INTERRUPTED
             runs.finish(runner, begun.run)
-            self._report(closing(runner, begun, wanted, shown.seconds))
+            held = held_hosts(runner.store, now_ms(), {root.url for root in wanted})
+            self._report(closing(runner, begun, wanted, shown.seconds, held))
+            for text in held_lines(held):
+                note(text)
             failed = failures(runner.store, wanted)
             # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
@@ -225,6 +230,8 @@ class Gathering:
                 service = upkeep.Service(runner, self.settings.retention)
                 async with self._gateway(gateway, shown, logs) as beside:
                     await runner.run(forever=True, stop=stop, seen=_each(watch.seen, shown.seen, service.seen, beside))
+            for text in held_lines(held_hosts(runner.store, now_ms(), {root.url for root in runs.roots(runner.store)})):
+                logs.say(text)
             logs.say("stopped")
 
     def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:

@@ -112,7 +112,7 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         feeds=settings.roots.feeds,
         pause=int(settings.fetch.pause * 1_000),
         edge_patience=int(settings.fetch.patience * 1_000),
-        price=settings.roots.price * 1000,
+        price=None if settings.roots.price is None else settings.roots.price * 1000,
         refresh_min=settings.roots.refresh_min * 1000,
         whole_every=_whole_every(settings),
         **settings.frontier.model_dump(),

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from schemas.plan import MAX_PAUSE
 from streams.config.base import Section, mistake
 from streams.config.client_settings import client_settings
 from streams.config.connections import Connection, KafkaSecurity, secret
@@ -43,8 +44,8 @@ class RootDefaults(Section):
     """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
     refresh_min: int = Field(default=DAY // 4, gt=0, le=AGE)
     """Shortest time between two refreshes of a page; at `refresh` or above it, all pages are refreshed at the fixed rate."""
-    price: int = Field(default=DAY, ge=0, le=AGE)
-    """Time for which one request more must keep a page current; a lower price means more requests and more current pages."""
+    price: int | None = Field(default=None, ge=0, le=AGE)
+    """Time for which one more request must keep a page current: less means more requests; default: a quarter of `refresh`."""
     variants: int = Field(default=500, ge=0, le=MOST)
     """Maximum number of queries of one path of a host: a page with more of them is most likely a trap; 0: no limit."""
 
@@ -54,8 +55,8 @@ class Fetch(Section):
 
     user_agent: str = Field(default="Harvest/0.1", min_length=1)
     """User-Agent sent to servers; begins with the product token that is looked up in robots.txt files."""
-    pause: float = Field(default=1.0, ge=0, le=YEAR)
-    """Between the end of a request and the start of the next, for each host and for each address."""
+    pause: float = Field(default=1.0, ge=0, le=MAX_PAUSE / 1000)
+    """Between the end of a request and the start of the next, for each host and for each address; at most an hour."""
     patience: float = Field(default=10.0, ge=0, le=YEAR)
     """A request that would wait longer for its host goes back to the queue."""
     dns_timeout: float = Field(default=10.0, gt=0, le=YEAR)

@@ -214,4 +214,4 @@ class Answers:
             return [event]
         wait = max(0, min(failure.wait, LONGEST_WAIT))
         reason = bounded(failure.reason)
-        return [msgspec.structs.replace(event, reason=reason, retryable=failure.retryable, wait=wait)]
+        return [msgspec.structs.replace(event, reason=reason, retryable=failure.retryable, wait=wait, status=failure.status)]

@@ -6,8 +6,9 @@ request then enters without waiting.
 
 Laws:
 - Requests of one host begin in the order in which they came.
-- A request that would wait for longer than the patience, or than one pause of its host if that is longer, is returned with its
-  wait. So nothing that is next in turn is returned for its host's pause, however long that is. A request to resolve never is.
+- A request that would wait for longer than the patience, or than one pause of its host if that is longer (but at most a minute), is
+  returned with its wait. So nothing that is next in turn is returned for a pause of up to a minute; with a longer one, the frontier
+  hands it out only shortly before the pause is over. A request to resolve never is returned.
 - A host whose address is in use waits for the end of that exchange.
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from streams.fetch.pace import Pace
+from streams.fetch.pace import LONGEST_START, Pace
 
 T = TypeVar("T")
 ROUNDING = 0.05
@@ -148,7 +149,8 @@ class HostQueue(Generic[T]):
         """Return whether a request would wait for its host for too long, and then set it aside."""
         pause = max(entry.pause, self._pace.pause)
         wait = max(0.0, self._pace.host_free_at(entry.host, entry.pause) - self._pace.now()) + ahead * pause
-        if entry.resolve or wait <= max(self._patience, self._pace.pause_of(entry.host, pause)) + ROUNDING:
+        limit = max(self._patience, min(self._pace.pause_of(entry.host, pause), LONGEST_START))
+        if entry.resolve or wait <= limit + ROUNDING:
             return False
         self._late.append((entry, wait))
         return True

@@ -3,8 +3,9 @@
 Laws:
 - The pause runs from the end of one request to the start of the next, for the host and for its address. Of the pauses that the two
   requests ask for, the longer one counts.
-- No host and no address gets a request in its first pause after a start: an earlier process may have sent one a moment ago.
-  (`wait`: the same when hosts are taken over from another process.)
+- No host and no address gets a request in its first pause after a start, or in the first minute of a longer one: an earlier process
+  may have sent one a moment ago; of those that were answered, the frontier knows. (`wait`: the same when hosts are taken over
+  from another process.)
 - An overloaded host gets no request until the time that `hold` has set.
 - A request that would wait longer than its patience is rejected at once (TooLongError), not queued.
 - The slot of a host is entered before that of its address, so that the owner of an address slot waits for no other: no deadlock.
@@ -13,12 +14,17 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 MANY = 4_096
 """Maximum number of slots, not counting those in use."""
+
+
+LONGEST_START = 60.0
+"""Longest pause after a start, in seconds."""
 
 
 class TooLongError(Exception):
@@ -32,12 +38,14 @@ class TooLongError(Exception):
 class _Slot:
     """The slot of a host or an address: the current request, and when the last one ended."""
 
-    __slots__ = ("ended", "held", "lock", "pause", "waiting")
+    __slots__ = ("begun", "ended", "held", "lock", "pause", "waiting")
 
-    def __init__(self, ended: float) -> None:
+    def __init__(self, begun: float) -> None:
         self.lock = asyncio.Lock()
-        self.ended = ended
-        """End of the last request, or the start of this process."""
+        self.begun = begun
+        """Start of this process, or when the host was taken over."""
+        self.ended = -math.inf
+        """End of the last request."""
         self.pause = 0.0
         """Pause of the last request."""
         self.held = 0.0
@@ -45,7 +53,8 @@ class _Slot:
 
     def free_at(self, pause: float) -> float:
         """Return the time from which a request with a pause may start, unless another one is under way."""
-        return max(self.ended + max(pause, self.pause), self.held)
+        pause = max(pause, self.pause)
+        return max(self.begun + min(pause, LONGEST_START), self.ended + pause, self.held)
 
     def estimate(self, now: float, pause: float) -> float:
         """Return the seconds until one more request could start, if requests themselves took no time."""
@@ -73,7 +82,7 @@ class Pace:
         """Delay the next request to each host and address by one pause, as after a start."""
         self._begun = self.now()
         for slot in self._slots.values():
-            slot.ended = max(slot.ended, self._begun)
+            slot.begun = self._begun
 
     def hold(self, key: str, seconds: float) -> None:
         """Send no request to a host for so many seconds."""
@@ -84,7 +93,7 @@ class Pace:
         """Return the time from which a request to a host may start, by its pause in seconds, unless one is under way."""
         slot = self._slots.get(f"h {key}")
         pause = max(pause, self.pause)
-        return slot.free_at(pause) if slot is not None else self._begun + pause
+        return slot.free_at(pause) if slot is not None else self._begun + min(pause, LONGEST_START)
 
     def pause_of(self, key: str, pause: float) -> float:
         """Return the pause in seconds before a request to a host, by its own pause and that of the last request."""
@@ -94,7 +103,7 @@ class Pace:
     def address_free_at(self, address: str) -> float:
         """Return the time from which a request to an address may start, unless one is under way."""
         slot = self._slots.get(f"a {address}")
-        return slot.free_at(self.pause) if slot is not None else self._begun + self.pause
+        return slot.free_at(self.pause) if slot is not None else self._begun + min(self.pause, LONGEST_START)
 
     @asynccontextmanager
     async def host(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:

@@ -31,9 +31,10 @@ from processors.frontier.plans.rewrite import NAMES, RULES, newest
 from processors.identity import file_url
 from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical
+from schemas.plan import MAX_PAUSE
 from schemas.records import LocalMap, Plan
 from streams.config.base import Section, mistake
-from streams.config.sections import AGE, MOST, YEAR
+from streams.config.sections import AGE, MOST
 
 MAX_FILE = 16 << 20
 """Maximum bytes of a file of roots."""
@@ -61,7 +62,7 @@ def _duration(value: object) -> object:
 
 Seconds = Annotated[int, BeforeValidator(_duration), Field(ge=0, le=AGE)]
 Term = Annotated[int, BeforeValidator(_duration), Field(gt=0, le=AGE)]
-Pause = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=YEAR)]
+Pause = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=MAX_PAUSE / 1000)]
 
 
 class _Strict(Section):
@@ -85,7 +86,7 @@ class RootSection(_Strict):
     urls: int | None = Field(default=None, ge=0, le=MOST)
     """Maximum number of URLs; 0: no limit."""
     pause: Pause | None = None
-    """Seconds between requests to a host, if that is more than `fetch.pause` and Crawl-delay."""
+    """Seconds between requests to a host, if that is more than `fetch.pause` and Crawl-delay; at most an hour."""
     hours: str = ""
     """When its hosts are asked: "22:00-06:00 +01:00"; without an offset, in UTC."""
     refresh: Term | None = None
@@ -115,7 +116,7 @@ class RootSection(_Strict):
     feeds: bool | None = None
     """Whether feeds that pages name are read."""
     price: Seconds | None = None
-    """Price of a request, in seconds of freshness."""
+    """Price of a request, in seconds of freshness; unset: by the settings, a quarter of `refresh`."""
     variants: int | None = Field(default=None, ge=0, le=MOST)
     """Maximum number of queries of one path of a host; 0: no limit."""
 

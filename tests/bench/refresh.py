@@ -24,8 +24,8 @@ MEAN, UNDER_TEN, UNDER_ONE = 44, 0.28, 0.01
 """Mean lifetime in days, and the shares below 10 days and 1 day (the Harvest report, on incremental gathering)."""
 SEED = 44
 MOST_REQUESTS = 0.92
-PRICES, YEARS = (1, 2, 4), (2, 4)
-"""Prices in days; years from the first visit of all pages."""
+PRICES, YEARS = (1, 2, 4, 7), (2, 4)
+"""Prices in days, the last one that of the frontier where none is stated; years from the first visit of all pages."""
 
 
 class Policy(NamedTuple):

@@ -51,6 +51,9 @@ class Site:
         self.walls: set[str] = set()
         self.asked: list[str] = []
         self.fail = False
+        self.retry_after = 0
+        """Seconds that a response 503 asks for; 0: none."""
+        self._fine = sys.maxsize
         self._answered = sys.maxsize
         self._may_answer = threading.Event()
         self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
@@ -64,6 +67,14 @@ class Site:
     def hold(self, answered: int) -> None:
         """Answer the first `answered` requests and block the others until `go_on`, which leaves a client in the middle of a run."""
         self._answered = answered
+
+    def fail_after(self, answered: int, retry_after: int) -> None:
+        """Answer the first `answered` requests and refuse the others with 503, and with a Retry-After in seconds."""
+        self._fine, self.retry_after = answered, retry_after
+
+    def is_failing(self) -> bool:
+        """Whether the present request is refused."""
+        return self.fail or len(self.asked) > self._fine
 
     def go_on(self) -> None:
         """Answer all requests again."""
@@ -105,8 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         self._site.hear(path)
         body = self._site.files.get(path)
-        if self._site.fail:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {}, b"Later.\n")
+        if self._site.is_failing():
+            fields = {"Retry-After": str(self._site.retry_after)} if self._site.retry_after else {}
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, fields, b"Later.\n")
             return
         if path in self._site.walls and "tested=1" not in self.headers.get("Cookie", ""):
             fields = {"Location": f"{path}?test=1", "Set-Cookie": "tested=1; Path=/; HttpOnly"}

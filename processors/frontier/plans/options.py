@@ -18,6 +18,7 @@ from processors.frontier.plans.rewrite import Rewriting
 from processors.frontier.plans.scope import Scope
 from processors.identity import file_path, file_url
 from schemas.codec import decode, encode
+from schemas.plan import MAX_PAUSE
 from schemas.ports import Rows
 from schemas.records import Plan
 
@@ -45,7 +46,7 @@ class RootOptions:
                 self.hours = parse_hours(plan.hours)
             except ValueError as error:
                 raise ValueError(f"hours: {error}") from None
-        self.pause = -1 if plan.pause is None else plan.pause
+        self.pause = -1 if plan.pause is None else min(plan.pause, MAX_PAUSE)
         self.fetches_missing = plan.missing == FETCH
         self.admission = (plan.hosts, plan.schemes, plan.allow, plan.deny, plan.rewrite, plan.variants)
         """What decides which links are admitted: once it changes, links that were refused have to be found again."""

@@ -14,11 +14,14 @@ from schemas.query import Every
 from schemas.records import Root
 from sinks.index.tantivy.index import TantivyIndex
 from streams.embedded import Embedded
+from streams.embedded.held import HeldHost
 from streams.embedded.runs import StartedRun
 from streams.store.data_folder import index_folder
 
 WIDTH = 2_000
 """Width in columns without a terminal: more than that of the longest reason."""
+WAITING = 100
+"""Maximum number of hosts with a queue in the JSON form."""
 REASONS = 12
 """Maximum number of reasons with a line of their own."""
 
@@ -47,6 +50,8 @@ class RunReport(msgspec.Struct, frozen=True):
     ratio: float | None
     seconds: float
     nothing_changed: bool
+    waiting: list[dict[str, Any]]
+    """Hosts that get no request yet, and the number of URLs that wait for them: see `embedded/held.py`."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the table as JSON."""
@@ -103,8 +108,8 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text).replace("[", "\\[")
 
 
-def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds: float) -> RunReport:
-    """Return the table of a run that has just ended."""
+def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds: float, held: Sequence[HeldHost] = ()) -> RunReport:
+    """Return the table of a run that has just ended; `held`: hosts whose queues it leaves."""
     tally, run = runner.tally, begun.run
     unchanged = tally.unchanged
     if not begun.first:
@@ -131,6 +136,7 @@ def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds:
         ratio=round(tally.bytes_summaries / tally.bytes_in, 4) if tally.bytes_in else None,
         seconds=round(seconds, 3),
         nothing_changed=not made,
+        waiting=[each.as_json() for each in held[:WAITING]],
     )
 
 

@@ -14,6 +14,7 @@ from streams.fetch.adapters.web import Web
 from streams.fetch.answers import ALLOW, Answers, FetchError
 from streams.fetch.hosts import Hosts
 from streams.fetch.name_lookup import lookup
+from streams.fetch.pace import LONGEST_START
 
 
 class Http:
@@ -52,7 +53,8 @@ class Http:
                 found = await self._web.get(request, address, chain.url, chain.cookie)
             if not isinstance(found, Redirect):
                 return found or chain.ended(tools.clock())
-            target = chain.next_url(found)
+            # With a long pause the target is a request of its own: this one would be in flight meanwhile.
+            target = chain.next_url(found) if pause <= LONGEST_START else ""
             if target:
                 await tools.pace.rest(pause)
             if not target or not (target == request.url or await self._hosts.allows(request.host, address, target, tools.clock())):

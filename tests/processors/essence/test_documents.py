@@ -92,7 +92,9 @@ def test_warc_pages_are_members(run: Run) -> None:
         ("http://example.org/boats/",),
     )
     assert page.attributes["url-references"] == ("http://example.org/boats/oars",)
-    assert found["http://example.org/boats/oars?long=1%23x"].attributes["title"] == ("Oars",)
+    oars = found["http://example.org/boats/oars?long=1%23x"]
+    assert (oars.attributes["title"], oars.location) == (("Oars",), "http://example.org/boats/oars?long=1")
+    assert (page.location, found["file:///notes/rivers.txt"].location, found[""].location) == (page.path, "", "")
     assert found[""].attributes["member-count"] == ("4",)
 
 

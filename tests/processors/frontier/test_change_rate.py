@@ -14,6 +14,7 @@ from processors.frontier.requests import DAY
 from processors.frontier.rows import Table
 from processors.frontier.stage import FrontierSettings, frontier
 from processors.frontier.state import UrlState
+from processors.frontier.visits import usual_price
 from processors.identity import url_digest
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, CrawlKind, FetchRequest, Link, Root, Tick, Validators
@@ -32,7 +33,8 @@ from tests.bench.refresh import (
 HOST = "http://example.org"
 URL = f"{HOST}/"
 MONTH = 28 * DAY
-SETTINGS = FrontierSettings(robots_ttl=1 << 45)
+PRICE = 86_400_000
+SETTINGS = FrontierSettings(robots_ttl=1 << 45, price=PRICE)
 
 
 # ---- the estimate and the interval ---------------------------------------------------------------------------------
@@ -98,13 +100,24 @@ def test_change_rates_save_requests_on_the_lifetimes_of_the_papers() -> None:
     lives = lifetimes(300)
     assert sum(lives) / len(lives) == pytest.approx(44)
     assert fixed(lives, 28).current == pytest.approx(0.535, abs=0.01)
-    defaults = FrontierSettings()
-    policy = Policy(defaults.price / 1_000, defaults.refresh_min / 1_000)
+    policy = Policy(SECONDS, FrontierSettings().refresh_min / 1_000)
     found = adapted(lives, policy, 3 * 365)
     assert at_equal_freshness(lives, found) <= MOST_REQUESTS
     assert at_equal_requests(lives, found) > 1
     for price in (2, 4, 6):
         assert at_equal_requests(lives, adapted(lives, policy._replace(price=price * SECONDS), 3 * 365)) > 1
+
+
+@pytest.mark.parametrize("refresh", [7, 28, 84])
+def test_usual_price_takes_as_many_requests_as_the_fixed_interval(refresh: int) -> None:
+    """Where no price is stated, there are about as many requests as at the fixed interval, of which more keep a page current."""
+    lives, longest = lifetimes(300), refresh * SECONDS
+    policy = Policy(usual_price(longest), FrontierSettings().refresh_min / 1_000, longest)
+    found = adapted(lives, policy, 3 * 365)
+    assert 0.95 <= found.requests * refresh <= 1.1
+    assert found.current > fixed(lives, refresh).current
+    assert at_equal_requests(lives, found) > 1
+    assert at_equal_freshness(lives, found) < 1
 
 
 # ---- what the frontier counts --------------------------------------------------------------------------------------
@@ -184,7 +197,7 @@ def test_changing_page_is_requested_sooner_and_a_stable_one_is_not() -> None:
     page.answer("fetched", "a")
     page.wait(MONTH)
     page.answer("fetched", "b")
-    interval = refresh_interval(math.log(3) / MONTH, SETTINGS.price, SETTINGS.refresh_min, MONTH)
+    interval = refresh_interval(math.log(3) / MONTH, PRICE, SETTINGS.refresh_min, MONTH)
     assert interval < MONTH / 2
     assert page.row.due - page.time == round(interval)
     assert page.wait(round(interval)).validators == Validators(md5="b", size=1)
@@ -193,6 +206,15 @@ def test_changing_page_is_requested_sooner_and_a_stable_one_is_not() -> None:
     always.wait(MONTH)
     always.answer("fetched", "b")
     assert always.row.due - always.time == MONTH
+
+
+def test_price_of_a_request_is_a_quarter_of_the_refresh_where_none_is_stated() -> None:
+    """Without a setting, the price follows the refresh of the root."""
+    page = Page(FrontierSettings(robots_ttl=1 << 45))
+    page.answer("fetched", "a")
+    page.wait(MONTH)
+    page.answer("fetched", "b")
+    assert page.row.due - page.time == round(refresh_interval(math.log(3) / MONTH, MONTH // 4, 6 * 3_600_000, MONTH)) < MONTH
 
 
 def test_failure_leaves_a_page_its_interval() -> None:
@@ -206,7 +228,7 @@ def test_failure_leaves_a_page_its_interval() -> None:
     page.wait(interval)
     page.answer("failed", reason="status 403")
     rate = change_rate(1, 1, page.row.first, page.row.confirmed)
-    assert page.row.due - page.time == round(refresh_interval(rate, SETTINGS.price, SETTINGS.refresh_min, MONTH)) == interval
+    assert page.row.due - page.time == round(refresh_interval(rate, PRICE, SETTINGS.refresh_min, MONTH)) == interval
 
 
 def test_redelivered_answer_counts_nothing() -> None:

@@ -51,7 +51,7 @@ CREDITS = [
     ({"pause": 1_000}, b"", 8),
     ({"pause": 5_000}, b"", 2),
     ({"pause": 5_000, "credit": 1}, b"", 1),
-    ({"pause": 20_000}, b"", 1),
+    ({"pause": 10_000}, b"", 1),
     ({"pause": 5_000, "edge_patience": 40_000}, b"", 8),
     ({}, b"User-agent: *\nCrawl-delay: 3\n", 3),
     ({"pause": 4_000}, b"User-agent: *\nCrawl-delay: 3\n", 2),
@@ -117,10 +117,22 @@ def test_slow_answers_double_pause_until_usual() -> None:
     for _ in range(20):
         site = answered(site, "fetched", latency=1_000)
         pauses.append(pause_of(site, 1_000))
-    assert (pauses[0], pauses[1], pauses[-1]) == (2_000, 4_000, 1_000)
+    assert (pauses[0], pauses[1], pauses[2], pauses[-1]) == (1_000, 2_000, 4_000, 1_000)
     assert answered(site, "deferred", wait=5).slowed == site.slowed
-    assert answered(HostState(usual=100), "fetched", 20_000, latency=2_000).slowed == 0
-    assert answered(HostState(usual=100), "fetched", 20_000, latency=3_000).slowed == 40_000
+    assert answered(HostState(usual=100, slow=1), "fetched", 20_000, latency=2_000).slowed == 0
+    assert answered(HostState(usual=100, slow=1), "fetched", 20_000, latency=3_000).slowed == 40_000
+
+
+def test_single_slow_answer_changes_no_pause() -> None:
+    """One slow answer between others may be a stall of this process: it neither doubles the pause nor halves it."""
+    site = HostState(usual=100, slowed=8_000)
+    slow = answered(site, "fetched", latency=3_000)
+    assert pause_of(slow, 1_000) == 8_000
+    assert pause_of(answered(slow, "fetched", latency=100), 1_000) == 4_000
+    site = HostState(usual=100)
+    for latency in (3_000, 100, 3_000, 100, 3_000):
+        site = answered(site, "fetched", latency=latency)
+        assert pause_of(site, 1_000) == 1_000
 
 
 def test_host_is_held_through_restart_and_woken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,31 @@ def test_root_outside_of_its_hours_is_not_asked(harvest: Any, site: Site) -> Non
     apply(harvest, site.url)
     harvest("gather", "--quiet", *ALLOW)
     assert site.asked
+
+
+def test_run_outside_of_hours_reports_what_waits(harvest: Any, site: Site) -> None:
+    """The end of a run, and its JSON, say how many URLs of a host wait for the hours of their root, and until when."""
+    site.redirects.clear()
+    harvest("gather", site.url, "--quiet", *ALLOW)
+    known = sum(summaries(harvest)[url] is not None for url in summaries(harvest))
+    start = datetime.now(UTC) + timedelta(hours=5)
+    apply(harvest, site.url, hours=f'"{start:%H}:00-{start + timedelta(hours=1):%H}:00"')
+    result = harvest("gather", "--json", *ALLOW, code=1)
+    (held,) = json.loads(result.stdout)["waiting"]
+    host = site.url.rstrip("/")
+    assert (held["host"], held["until"]) == (host, f"{start:%Y-%m-%d %H}:00:00 UTC")
+    assert held["urls"] >= known
+    assert f"{host}: {held['urls']} URLs wait until {held['until']}: outside of the hours of its roots" in result.stderr
+    apply(harvest, site.url)
+    assert json.loads(harvest("gather", "--json", *ALLOW).stdout)["waiting"] == []
+
+
+def test_run_that_leaves_a_held_host_reports_it(harvest: Any, site: Site) -> None:
+    """A run that ends while a host asks for a long wait says how many URLs wait for it; another root's run does not."""
+    site.fail_after(3, retry_after=3_600)
+    result = harvest("gather", site.url, "--json", *ALLOW)
+    (held,) = json.loads(result.stdout)["waiting"]
+    assert held["urls"] > 0
+    assert "it asked for a pause (429, 503 or Retry-After)" in result.stderr
+    Path("folder").mkdir()
+    assert json.loads(harvest("gather", "folder", "--json", *ALLOW).stdout)["waiting"] == []

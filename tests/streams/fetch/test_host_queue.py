@@ -108,6 +108,20 @@ def test_next_request_of_a_slow_host_is_kept() -> None:
     assert edge.late == [(1, 40.0)]
 
 
+def test_request_with_an_hour_to_wait_comes_back() -> None:
+    """A request whose host was just requested with a pause of an hour is returned; after a start it waits for a minute."""
+    edge = Exchanges(1.0)
+    edge.add(0, "http://a", pause=3_600.0)
+    edge.run(100)
+    assert [(time, entry.item) for time, entry in edge.begun] == [(160.0, 0)]
+    edge.add(1, "http://a", pause=3_600.0)
+    assert [(item, round(wait)) for item, wait in edge.late] == [(1, 3_600)]
+    edge.now += 3_595
+    edge.add(2, "http://a", pause=3_600.0)
+    edge.run(100)
+    assert [entry.item for _, entry in edge.begun] == [0, 2]
+
+
 def test_request_behind_a_longer_pause_is_kept() -> None:
     """The next request of a host whose last one had a longer pause, as after an overload, is not returned."""
     edge = Exchanges(1.0, patience=10.0)

@@ -149,3 +149,23 @@ def test_hosts_are_asked_in_their_hours_only(seed: int, world: World) -> None:
     simulator.run(crashes=simulator.crashes + 6)
     assert {each.url for each in summaries(simulator)} == walk(world, plan)
     assert all(19 <= each.time // HOUR % 24 < 21 for each in edge.requests)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("seed", range(40))
+def test_formerly_mapped_urls_are_paced(seed: int, partitions: int, world: World) -> None:
+    """While its plan changes, under crashes, a page that robots.txt forbids is read from its folder, never requested."""
+    rng = random.Random(seed)
+    edge = Edge(world)
+    simulator = Simulator(topology(TopologySettings()), partitions, rng.randrange, edge, plain_essence)
+    furnish(world, rng, 16)
+    world.robots[SITE.rstrip("/")] = b"User-agent: *\nDisallow: /docs/\n"
+    mapped = replace(PLAN, missing="")
+    for run in range(6):
+        begin(simulator, str(run), replace(mapped, map=()) if run % 2 else mapped)
+        simulator.step(rng.randrange(120), crashes=simulator.crashes + 12)
+    begin(simulator, "6", mapped)
+    simulator.run(crashes=simulator.crashes + 12)
+    asked = [each for each in edge.requests if each.kind == "object" and not each.local]
+    assert not [each for each in asked if each.url.startswith(f"{SITE}docs/") or not each.address]
+    assert all(known.state in ("ok", "gone", "refused") for known in frontier(simulator).values())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from processors.frontier.plans.options import PlanTable
 from schemas.plan import NO_FOLDER, NOT_LOCAL
-from schemas.records import FetchedObject, LocalMap, Plan, Rejected, Validators
+from schemas.records import FetchedObject, LocalMap, Plan, Record, Rejected, Tick, Validators
 from tests.processors.frontier.conftest import SITE, Partition, requests
 
 MAP = (LocalMap(url=f"{SITE}docs/", folder="file:///srv/docs/"),)
@@ -80,3 +83,46 @@ def test_redelivered_events_repeat_their_requests(partition: Partition) -> None:
     asked = partition.answer(local, "gone", reason=NOT_LOCAL)
     assert [each.local for each in requests(asked)] == [""]
     assert partition.answer(local, "gone", reason=NOT_LOCAL, offset=partition.offset) == asked
+
+
+def asked_of_server(given: list[Record]) -> list[str]:
+    """The URLs of pages that outputs request from the server."""
+    return [each.url for each in requests(given) if each.kind == "object" and not each.local]
+
+
+def test_redelivered_tick_does_not_request_formerly_mapped_url_at_once(partition: Partition) -> None:
+    """A tick that is redelivered after a change of plan has a formerly mapped page wait for robots.txt, and for its turn."""
+    (page,) = requests(partition.seed(Plan(map=MAP), url=f"{SITE}docs/"))
+    partition.answer(page)
+    (again,) = requests(partition.tick(partition.now + 100 * 86_400_000))
+    assert again.local
+    # As a crash in the middle of the event that changes the plan leaves it.
+    PlanTable(partition.rows).put(f"{SITE}docs/", Plan())
+    given = partition.give(Tick(time=partition.now), offset=partition.offset, topic="frontier.ticks")
+    assert asked_of_server(given) == []
+    (asked,) = requests(partition.resolve(given))
+    assert (asked.url, asked.address, asked.local) == (page.url, "192.0.2.1", "")
+    assert asked.version > again.version
+    assert not requests(partition.answer(again))
+
+
+def test_redelivered_answer_has_formerly_mapped_url_queued(partition: Partition) -> None:
+    """An answer that had caused a local request, redelivered after a change of plan, has the page requested from its server."""
+    (page,) = requests(partition.seed(Plan(map=MAP), url=f"{SITE}docs/"))
+    partition.seed(Plan(map=MAP), run="2", url=f"{SITE}docs/", depth=3)
+    (again,) = requests(partition.answer(page))
+    assert again.local
+    PlanTable(partition.rows).put(f"{SITE}docs/", Plan())
+    given = partition.answer(page, offset=partition.offset)
+    assert asked_of_server(given) == []
+    assert asked_of_server(partition.resolve(given)) == [page.url]
+
+
+@pytest.mark.parametrize("answer", [{"kind": "gone", "reason": NOT_LOCAL}, {"kind": "fetched", "validators": Validators(md5="1")}])
+def test_answer_from_former_folder_is_not_that_of_the_server(partition: Partition, answer: dict[str, Any]) -> None:
+    """A page that is in flight to its local folder when a run without the mapping begins is requested from its server."""
+    (page,) = requests(partition.seed(Plan(map=MAP), url=f"{SITE}docs/"))
+    given = partition.seed(Plan(), run="2", url=f"{SITE}docs/")
+    assert [each.kind for each in requests(given)] == ["resolve"]
+    assert partition.answer(page, **answer) == []
+    assert asked_of_server(partition.resolve(given)) == [page.url]
