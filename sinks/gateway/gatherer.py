@@ -22,8 +22,8 @@ from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import CollectionError
 from sinks.gateway.streams import LongAnswer, export_pieces
 
-PIECE = 256 << 10
-"""Bytes that are sent at a time at least."""
+PIECE, SENT = 1 << 20, 256 << 10
+"""Bytes that a thread makes at a time at least, and that are sent at a time at most: readers have `guard.PATIENCE` to take them."""
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
 Value = TypeVar("Value")
 
@@ -93,27 +93,27 @@ class GathererRoutes:
         given = _since(since)
         tags, delta = _tags(request), _takes_changes(request)
 
-        def want(reader: FeedReader) -> tuple[Wanted, Mark]:
+        def want(reader: FeedReader) -> tuple[FeedReader, Wanted, Mark]:
             mark = reader.state().mark_of(part)
             if given is not None:
-                return Wanted(part, reader.known(given, part), prefix, delta=False), mark
+                return reader, Wanted(part, reader.known(given, part), prefix, delta=False), mark
             marks = (tag for each in tags if (tag := parse_mark(each)) is not None and delta)
             known = next((one for one in marks if reader.known(one, part)), None)
-            return Wanted(part, known, prefix, delta=known is not None), mark
+            return reader, Wanted(part, known, prefix, delta=known is not None), mark
 
-        wanted, mark = await self._ask(request, want)
-        if str(mark) in tags and not since:
-            return Response(status_code=304, headers=_tag(mark))
-        return await self._stream(request, wanted, mark)
-
-    async def _stream(self, request: Request, wanted: Wanted, mark: Mark) -> Response:
-        """Begin a stream; its pieces are made in a thread, one at a time."""
-        stream = self._gateway.stream(request)
+        reader, wanted, mark = await self._ask(request, want, keep=True)
         try:
-            reader = await self._gateway.slow(request, self._gateway.collection.feed)
+            if str(mark) in tags and not since:
+                reader.close()
+                return Response(status_code=304, headers=_tag(mark))
+            return self._stream(request, reader, wanted, mark)
         except BaseException:
-            stream.end()
+            reader.close()
             raise
+
+    def _stream(self, request: Request, reader: FeedReader, wanted: Wanted, mark: Mark) -> Response:
+        """Return the answer with a stream, which closes the reader; its pieces are made in a thread, one at a time."""
+        stream = self._gateway.stream(request)
 
         def end() -> None:
             stream.end()
@@ -121,25 +121,28 @@ class GathererRoutes:
 
         everything = wanted.since is None and not wanted.prefix
         pieces = reader.complete(wanted.part) if everything else reader.changes(wanted.since, wanted.part, wanted.prefix)
-        sent: AsyncIterator[bytes] = export_pieces(self._gateway, stream, b"", merged(pieces))
         headers = {**_tag(mark), "Content-Encoding": "gzip"}
         if wanted.delta:
             headers |= {"IM": "soif", "Delta-Base": f'"{wanted.since}"'}
-        answer = LongAnswer(sent, end, MEDIA, headers)
+        answer = LongAnswer(_sliced(export_pieces(self._gateway, stream, b"", merged(pieces))), end, MEDIA, headers)
         answer.status_code = 226 if wanted.delta else 200
         return answer
 
-    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value]) -> Value:
-        """Return what `ask` returns for a reader of the feed. Raises CollectionError, BusyError."""
+    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value], *, keep: bool = False) -> Value:
+        """Return what `ask` returns for a reader of the feed; `keep`: do not close it. Raises CollectionError, BusyError."""
 
         def asked() -> Value:
+            kept = False
             reader = self._gateway.collection.feed()
             try:
-                return ask(reader)
+                found = ask(reader)
+                kept = keep
             except OSError as error:
                 raise CollectionError("the stream cannot be read now") from error
             finally:
-                reader.close()
+                if not kept:
+                    reader.close()
+            return found
 
         return await self._gateway.slow(request, asked)
 
@@ -156,6 +159,14 @@ def merged(pieces: Iterator[bytes]) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield b"".join(waiting)
+
+
+async def _sliced(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes | memoryview]:
+    """Iterate over pieces of SENT bytes at most, without copying them."""
+    async for piece in pieces:
+        view = memoryview(piece)
+        for at in range(0, len(view), SENT):
+            yield view[at : at + SENT]
 
 
 def _tag(mark: Mark) -> Mapping[str, str]:
