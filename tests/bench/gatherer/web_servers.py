@@ -12,13 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import web
 
-from tests.bench.cpu import apart
+from tests.bench.cpu import apart, spent
 from tests.bench.figures import BenchError
 from tests.bench.objects import HARVEST, environment
 from tests.servers.nginx import program
@@ -86,8 +87,22 @@ def _request(server: Server, headers: tuple[str, ...]) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def rate(server: Server, clients: int, requests: int) -> float:
-    """Return the bytes a second of so many clients at once, each with an address of its own and so many requests, one by one."""
+def content(server: Server) -> bytes:
+    """Return the stream, compressed. Raises OSError."""
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
+        connection.request("GET", server.path)
+        return connection.getresponse().read()
+
+
+class Rate(NamedTuple):
+    """Bytes a second, and seconds of CPU of the server for each stream."""
+
+    bytes: float
+    cpu: float
+
+
+def rate(server: Server, clients: int, requests: int) -> Rate:
+    """Measure so many clients at once, each with an address of its own and so many requests, one after the other."""
     received = [0] * clients
 
     def read(number: int) -> None:
@@ -100,12 +115,13 @@ def rate(server: Server, clients: int, requests: int) -> float:
 
     threads = [threading.Thread(target=read, args=(number,)) for number in range(clients)]
     with apart(server.pid):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), spent(server.pid)
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return sum(received) / (time.perf_counter() - began)
+        took = time.perf_counter() - began
+    return Rate(sum(received) / took, (spent(server.pid) - before) / (clients * requests))
 
 
 @contextmanager
@@ -131,7 +147,7 @@ def nginx(served: Path, folder: Path) -> Iterator[Server]:
     port = free_port()
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, served=served, port=port), "utf-8")
     command = [str(program()), "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
-    with running(command, folder, lambda: _listens(port)) as pid:
+    with running(command, folder, lambda: listens(port)) as pid:
         yield Server(port, pid, f"/{NAME}")
 
 
@@ -140,11 +156,11 @@ def aiohttp(served: Path, folder: Path) -> Iterator[Server]:
     """Serve the files of a folder by aiohttp, which works in another one. Raises ServerError."""
     port = free_port()
     command = [sys.executable, "-m", "tests.bench.gatherer.web_servers", str(served), str(port)]
-    with running(command, folder, lambda: _listens(port), environment={"PYTHONPATH": str(ROOT)}) as pid:
+    with running(command, folder, lambda: listens(port), environment={"PYTHONPATH": str(ROOT)}) as pid:
         yield Server(port, pid, f"/{NAME}")
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     """Whether the port takes connections."""
     try:
         socket.create_connection(("127.0.0.1", port), 60).close()
