@@ -18,7 +18,7 @@ from sinks.gateway import guard
 
 SEND_FILE = "harvest.send_file"
 """Key in the scope of a coroutine function that sends so many bytes of a file, from its beginning, as the body of the answer."""
-PIECE = 256 << 10
+PIECE = 1 << 20
 """Bytes after which others have their turn."""
 
 
