@@ -17,7 +17,7 @@ Laws:
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from sinks.feed.partitions import Position, lack, next_offsets, positions
 from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
 
 PAGE, PIECE = 500, 1 << 20
-"""Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+"""Rows, and bytes of templates or members, that are read in one transaction; the last one may exceed this."""
 SPAN = 100_000
 """Rows that are compared with a prefix in one transaction at the most."""
 LATER = 200_000
@@ -48,7 +48,7 @@ _CHANGED = """SELECT number, member, start, size, removal FROM changes
 _MOVED = "AND member>?"
 # Compared by the engine: of a million rows without the prefix in 0.13 s, not 0.55. The last character is above all that follow.
 _BELOW = "AND url BETWEEN ? AND ? || char(1114111)"
-_NEXT = "SELECT id, templates, data, size, crc, factor FROM members WHERE part=? AND id>? AND id<=? ORDER BY id LIMIT 1"
+_NEXT = "SELECT id, templates, data, size, crc, factor FROM members WHERE part=? AND id>? AND id<=? ORDER BY id"
 _TEXT = {True: "complete", False: "changes"}
 
 
@@ -166,10 +166,9 @@ class FeedReader:
         mark, count = found.mark_of(part), 0
         stream = GzipStream()
         yield stream.text(_head(found, mark, part) + opened(UPDATE))
-        for each in parts:
-            for templates, ready in self._members(each, last, found.mark.epoch):
-                count += templates
-                yield stream.ready(ready)
+        for templates, ready in self._members(parts, last, found.mark.epoch):
+            count += templates
+            yield stream.ready(ready)
         for page in self._changed(found, Range(0, sys.maxsize, last), part):
             count += len(page)
             yield stream.text(b"".join(page))
@@ -200,17 +199,18 @@ class FeedReader:
         parts = [PartState(part, Mark(found.epoch, number), summaries) for part, number, summaries in stored]
         return FeedState(found.gatherer, Mark(found.epoch, found.number), found.horizon, parts)
 
-    def _members(self, part: int, last: int, epoch: str) -> Iterator[tuple[int, Piece]]:
-        """Yield the members of a part up to an id that still exist, with their numbers of templates."""
-        at = 0
-        while True:
+    def _members(self, parts: Sequence[int], last: int, epoch: str) -> Iterator[tuple[int, Piece]]:
+        """Yield the members of parts up to an id that still exist, with their numbers of templates."""
+        left, at = list(parts), 0
+        while left:
+            found: list[Any] = []
             with translated(self.path), transaction(self._db, write=False):
                 self._check(epoch)
-                row = one(self._db, _NEXT, (part, at, last))
-            if row is None:
-                return
-            at = row[0]
-            yield row[1], Piece(*row[2:])
+                while left and not _add(found, self._db.execute(_NEXT, (left[0], at, last))):
+                    left, at = left[1:], 0
+            at = found[-1][0] if left else 0
+            for _, templates, *ready in found:
+                yield templates, Piece(*ready)
 
     def _removals(self, numbers: Sequence[int], found: FeedState) -> list[bytes]:
         """Return the templates of removals; one whose summary has come back meanwhile is left out."""
@@ -263,6 +263,17 @@ class FeedReader:
         if found.epoch != epoch:
             raise StreamInterrupted("the feed was made anew while the stream was sent")
         return found
+
+
+def _add(found: list[Any], members: Iterable[Any]) -> bool:
+    """Add rows of members until there are PIECE bytes of them; return whether there may be more."""
+    size = sum(len(row[2]) for row in found)
+    for row in members:
+        found.append(row)
+        size += len(row[2])
+        if size >= PIECE:
+            return True
+    return False
 
 
 def _head(found: FeedState, mark: Mark, part: int | None, since: Mark | None = None, prefix: str = "") -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, BinaryIO, NamedTuple, TypeVar
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -16,14 +16,16 @@ from fastapi.responses import Response, StreamingResponse
 from sinks.feed.database import PARTS
 from sinks.feed.mark import Mark, parse_mark, parse_since
 from sinks.feed.reader import FeedReader
+from sinks.feed.ready import ReadyStreams
 from sinks.feed.templates import GATHERER, LISTING, MEDIA, template
 from sinks.gateway.api import ANY, BAD, Responses
+from sinks.gateway.file_sending import FileAnswer
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.ports import CollectionError
 from sinks.gateway.streams import LongAnswer, export_pieces
 
-PIECE = 256 << 10
-"""Bytes that are sent at a time at least."""
+PIECE, SENT = 1 << 20, 256 << 10
+"""Bytes that a thread makes at a time at least, and that are sent at a time at most: readers have `guard.PATIENCE` to take them."""
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
 Value = TypeVar("Value")
 
@@ -49,12 +51,32 @@ class Wanted(NamedTuple):
     delta: bool
     """Whether the mark comes from If-None-Match: the answer is 226."""
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether it is the whole stream."""
+        return self.part is None and self.since is None and not self.prefix
+
+
+class Source(NamedTuple):
+    """What an answer is made from: an open reader, its mark, and the ready file of the stream, if there is one."""
+
+    reader: FeedReader
+    mark: Mark
+    ready: BinaryIO | None
+
+    def close(self) -> None:
+        """Close the files."""
+        self.reader.close()
+        if self.ready is not None:
+            self.ready.close()
+
 
 class GathererRoutes:
     """Answers the requests of collectors."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._ready = ReadyStreams()
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -93,53 +115,66 @@ class GathererRoutes:
         given = _since(since)
         tags, delta = _tags(request), _takes_changes(request)
 
-        def want(reader: FeedReader) -> tuple[Wanted, Mark]:
-            mark = reader.state().mark_of(part)
+        def want(reader: FeedReader) -> tuple[Wanted, Source]:
+            mark, known = reader.state().mark_of(part), None
             if given is not None:
-                return Wanted(part, reader.known(given, part), prefix, delta=False), mark
-            marks = (tag for each in tags if (tag := parse_mark(each)) is not None and delta)
-            known = next((one for one in marks if reader.known(one, part)), None)
-            return Wanted(part, known, prefix, delta=known is not None), mark
+                known = reader.known(given, part)
+            elif delta:
+                marks = (tag for each in tags if (tag := parse_mark(each)) is not None)
+                known = next((one for one in marks if reader.known(one, part)), None)
+            wanted = Wanted(part, known, prefix, delta=given is None and known is not None)
+            return wanted, Source(reader, mark, self._ready.open(reader.path, mark) if wanted.is_everything else None)
 
-        wanted, mark = await self._ask(request, want)
-        if str(mark) in tags and not since:
-            return Response(status_code=304, headers=_tag(mark))
-        return await self._stream(request, wanted, mark)
-
-    async def _stream(self, request: Request, wanted: Wanted, mark: Mark) -> Response:
-        """Begin a stream; its pieces are made in a thread, one at a time."""
-        stream = self._gateway.stream(request)
+        wanted, source = await self._ask(request, want, keep=True)
         try:
-            reader = await self._gateway.slow(request, self._gateway.collection.feed)
+            if str(source.mark) in tags and not since:
+                source.close()
+                return Response(status_code=304, headers=_tag(source.mark))
+            return self._stream(request, wanted, source)
         except BaseException:
-            stream.end()
+            source.close()
             raise
+
+    def _stream(self, request: Request, wanted: Wanted, source: Source) -> Response:
+        """Return the answer with a stream, which closes its source; its pieces are made in a thread, one at a time."""
+        stream = self._gateway.stream(request)
 
         def end() -> None:
             stream.end()
-            reader.close()
+            source.close()
 
-        everything = wanted.since is None and not wanted.prefix
-        pieces = reader.complete(wanted.part) if everything else reader.changes(wanted.since, wanted.part, wanted.prefix)
-        sent: AsyncIterator[bytes] = export_pieces(self._gateway, stream, b"", merged(pieces))
-        headers = {**_tag(mark), "Content-Encoding": "gzip"}
+        headers = {**_tag(source.mark), "Content-Encoding": "gzip"}
+        if source.ready is not None:
+            return FileAnswer(source.ready, end, MEDIA, headers)
         if wanted.delta:
             headers |= {"IM": "soif", "Delta-Base": f'"{wanted.since}"'}
-        answer = LongAnswer(sent, end, MEDIA, headers)
+        answer = LongAnswer(_sliced(export_pieces(self._gateway, stream, b"", self._pieces(wanted, source))), end, MEDIA, headers)
         answer.status_code = 226 if wanted.delta else 200
         return answer
 
-    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value]) -> Value:
-        """Return what `ask` returns for a reader of the feed. Raises CollectionError, BusyError."""
+    def _pieces(self, wanted: Wanted, source: Source) -> Iterator[bytes]:
+        reader = source.reader
+        if wanted.is_everything:
+            return self._ready.kept(reader.path, source.mark, merged(reader.complete()))
+        if wanted.since is None and not wanted.prefix:
+            return merged(reader.complete(wanted.part))
+        return merged(reader.changes(wanted.since, wanted.part, wanted.prefix))
+
+    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value], *, keep: bool = False) -> Value:
+        """Return what `ask` returns for a reader of the feed; `keep`: do not close it. Raises CollectionError, BusyError."""
 
         def asked() -> Value:
+            kept = False
             reader = self._gateway.collection.feed()
             try:
-                return ask(reader)
+                found = ask(reader)
+                kept = keep
             except OSError as error:
                 raise CollectionError("the stream cannot be read now") from error
             finally:
-                reader.close()
+                if not kept:
+                    reader.close()
+            return found
 
         return await self._gateway.slow(request, asked)
 
@@ -156,6 +191,14 @@ def merged(pieces: Iterator[bytes]) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield b"".join(waiting)
+
+
+async def _sliced(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes | memoryview]:
+    """Iterate over pieces of SENT bytes at most, without copying them."""
+    async for piece in pieces:
+        view = memoryview(piece)
+        for at in range(0, len(view), SENT):
+            yield view[at : at + SENT]
 
 
 def _tag(mark: Mark) -> Mapping[str, str]:

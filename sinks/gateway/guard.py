@@ -152,7 +152,8 @@ class Guard:
                     headers.setdefault(name, value)
                 self._metrics.seconds.labels(_route(asked)).observe(time.monotonic() - started)
             try:
-                await asyncio.wait_for(send(message), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await send(message)
             except TimeoutError:
                 raise BrokenOffError("nobody reads it") from None
 

@@ -25,6 +25,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
+from sinks.gateway.file_sending import SEND_FILE, send_file
 from sinks.gateway.guard import ABORT, client_key
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
@@ -73,7 +74,7 @@ class Protocol(H11Protocol):
         super().handle_events()
         if self.cycle is not before:
             # The application begins after this: it may end a connection whose client does not read.
-            cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
+            cast("dict[str, object]", self.scope).update({ABORT: self.transport.abort, SEND_FILE: self.send_file})
             self._wait(PATIENCE)
 
     def send_400_response(self, msg: str) -> None:
@@ -88,6 +89,15 @@ class Protocol(H11Protocol):
         answer = [h11.Response(status_code=status, headers=headers, reason=status.phrase), h11.Data(data=text), h11.EndOfMessage()]
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in answer))
         self.transport.close()
+
+    async def send_file(self, file: int, size: int) -> None:
+        """Send `size` bytes of an open file as the body of the answer in progress; none to HEAD. Raises BrokenOffError."""
+        cycle: RequestResponseCycle = self.cycle
+        if cycle.scope["method"] == "HEAD":
+            return
+        # The file is all of the body: what is counted here is sent there (h11: "Support for sendfile()").
+        self.conn.send_with_data_passthrough(h11.Data(data=cast("bytes", range(size))))
+        await send_file(self.transport, file, size)
 
     def on_response_complete(self) -> None:
         """Wait for the next request, which may begin as late as the connection may be idle."""

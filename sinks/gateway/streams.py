@@ -18,7 +18,11 @@ class LongAnswer(StreamingResponse):
     """Answer of which `end` is called when it has been sent, or cannot be, even if it was never begun."""
 
     def __init__(
-        self, pieces: AsyncIterator[bytes] | Iterator[bytes], end: Callable[[], None], media_type: str, headers: Mapping[str, str]
+        self,
+        pieces: AsyncIterator[bytes | memoryview] | Iterator[bytes],
+        end: Callable[[], None],
+        media_type: str,
+        headers: Mapping[str, str],
     ) -> None:
         super().__init__(pieces, media_type=media_type, headers=headers)
         self._end = end

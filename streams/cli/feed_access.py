@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from sinks.feed.reader import FeedReader
 from streams.operations.feed import feed_file, fill_feed, open_feed
-from streams.store import Store
+from streams.store import Store, schema
 from streams.store.data_folder import gatherer
 from streams.topology.flow import SUMMARIES
 
@@ -19,10 +22,16 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 LOG = logging.getLogger("harvest")
+FRESH = 60.0
+"""Seconds for which a feed counts as filled while the files of the store do not change."""
+SETTLED_NS = 1_000_000_000
+"""Age in ns from which a file's time of change is trusted: file systems have clocks of seconds, and two writes may be in one."""
+Signature = tuple[tuple[int, int, int], ...]
+"""Inode, size and time of change of the files of a store, and of the feed."""
 
 
 class FeedAccess:
-    """Opens the feed of the settings. For any thread; one at a time fills it."""
+    """Opens the feed of the settings. For any thread; one at a time fills it, unless the store has not changed since."""
 
     def __init__(self, found: Settings) -> None:
         self._found = found
@@ -30,6 +39,8 @@ class FeedAccess:
         self._pool = ThreadPoolExecutor(1, "feed")
         self._filling: Future[None] | None = None
         self._ended = False
+        self._filled: tuple[Signature, float] = ((), 0.0)
+        """The files as of the last time that the feed was filled, and until when that counts."""
 
     def open(self, patience_s: float | None = None) -> FeedReader:
         """Return a reader of the feed, which has all of its topic; the caller closes it.
@@ -37,7 +48,7 @@ class FeedAccess:
         `patience_s`: seconds to wait until it is filled; filling goes on behind that. On Kafka it is not filled here. Raises
         TimeoutError, StoreError, OSError (FeedMissing if there is none, FeedPartial if it lacks a part of its topic).
         """
-        if not self._found.kafka.brokers:
+        if not self._found.kafka.brokers and not self._is_filled():
             with self._lock:
                 if self._filling is None or self._filling.done():
                     self._filling = self._pool.submit(self._fill)
@@ -56,7 +67,13 @@ class FeedAccess:
         self._ended = True
         self._pool.shutdown()
 
+    def _is_filled(self) -> bool:
+        known, until = self._filled
+        return bool(known) and time.monotonic() < until and _signature(self._found.data) == known
+
     def _fill(self) -> None:
+        # Before the store is read: what is written meanwhile changes it again.
+        seen = _signature(self._found.data)
         with Store(self._found.data, readonly=True) as store:
             try:
                 feed = open_feed(self._found.data, gatherer(store) or self._found.gatherer, store.ends(SUMMARIES.name))
@@ -68,6 +85,23 @@ class FeedAccess:
                 feed.touch()
             finally:
                 feed.close()
+        if not self._ended:
+            self._filled = (seen, time.monotonic() + FRESH)
+
+
+def _signature(folder: Path) -> Signature:
+    """Return what changes with each write to the store of a data folder; empty: unknown, or it has changed just now."""
+    store = folder / schema.FILE
+    found = []
+    for path in (store, store.with_name(f"{store.name}-wal"), feed_file(folder)):
+        try:
+            status = os.stat(path)
+        except OSError:
+            found.append((0, 0, 0))
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    is_settled = max(changed for *_, changed in found) < time.time_ns() - SETTLED_NS
+    return tuple(found) if is_settled else ()
 
 
 def _report(letters: Sequence[Rejected]) -> None:

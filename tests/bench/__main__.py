@@ -11,7 +11,8 @@ against plain libarchive; memory with one of 10 GB), `hosts` (a crawl of 1,000 s
 memory and time of the frontier with a million URLs), `essence` (source bytes to summary bytes by type, time by step, KB per
 minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
 a tika-server), `pages` (pages of web sites, against other crawlers and a bare aiohttp loop), `second-pass` (passes over 32,000 real
-pages that change in between: what was requested and found, page by page).
+pages that change in between: what was requested and found, page by page), `gatherer` (the experiment of 1995: what a collection
+costs a site by FTP, by local access and by the stream; the stream against plain file servers).
 `--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
@@ -47,6 +48,7 @@ from tests.bench import (
 )
 from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading
+from tests.bench.gatherer import measured as experiment
 from tests.bench.huge import huge
 from tests.bench.labelled import by_suffix
 from tests.bench.nested import pack, unnesting
@@ -95,6 +97,9 @@ class Size(NamedTuple):
     """Pages whose refreshing is simulated."""
     pages: int
     """Pages of the web sites of `pages`, over all hosts."""
+    site: int
+    collections: int
+    """Files of the site of `gatherer`, and requests of its stream for each average."""
 
 
 FULL = Size(
@@ -116,6 +121,8 @@ FULL = Size(
     searches=60,
     refreshed=4_000,
     pages=2_000,
+    site=2_300,
+    collections=100,
     hosts=1_000,
     watched=60,
     found=1_000_000,
@@ -139,6 +146,8 @@ QUICK = Size(
     searches=4,
     refreshed=100,
     pages=50,
+    site=100,
+    collections=10,
     hosts=20,
     watched=2,
     found=10_000,
@@ -299,6 +308,11 @@ def measure_second_pass(size: Size, cache: Path, work: Path) -> Iterator[Figure]
     yield from second_pass.group(cache, work, quick=size.light if size.quick else 0)
 
 
+def measure_gatherer(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure what a collection costs a site, by FTP, by local access and by the stream, and the rate of the stream."""
+    yield from experiment.measured(size.site, size.collections, size.rounds, work, quick=size.quick)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -320,6 +334,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "tika": measure_tika,
     "pages": measure_pages,
     "second-pass": measure_second_pass,
+    "gatherer": measure_gatherer,
 }
 
 

@@ -30,7 +30,8 @@ from tests.bench.workers import STAGES
 DISTRIBUTED = ("stage", "workers", "recovery", "sink")
 READERS = ("tika",)
 PASSES = ("second-pass",)
-EMBEDDED = tuple(group for group in GROUPS if group not in (*DISTRIBUTED, *READERS, *PASSES))
+SITES = ("gatherer",)
+EMBEDDED = tuple(group for group in GROUPS if group not in (*DISTRIBUTED, *READERS, *PASSES, *SITES))
 
 
 def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -116,6 +117,26 @@ def test_group_of_passes_succeeds(root: Path, tmp_path: Path) -> None:
     assert len(wrong) == 40
     assert not any(wrong.values()), wrong
     assert figures["pass: sitemap", "to the pass without a sitemap"]["figure"] < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute on two idle cores
+def test_gatherer_group_succeeds(root: Path, tmp_path: Path) -> None:
+    """The experiment of 1995 succeeds: two connections a file by FTP, one for each stream, which is smaller than the files."""
+    figures = quick(root, tmp_path, SITES)
+    for name in ("documents", "empty files"):
+        found = {name: one["figure"] for (of, name), one in figures.items() if of == f"gatherer, {name}"}
+        assert (found["files"], found["FTP, connections"]) == (100, 200)
+        assert "101 connections" in figures[f"gatherer, {name}", "FTP, connection kept"]["against"]
+        streams = [figures[f"gatherer, {name}", kind]["against"] for kind in ("whole stream", "changes of 1 per cent")]
+        assert all(one.endswith(" bytes both ways, 1 connection") for one in streams)
+        assert "100 summaries" in figures[f"gatherer, {name}", "gathered locally"]["against"]
+        assert found["bytes of stream to changes"] > 1
+        assert found["bytes by FTP to stream"] > 1
+    assert figures["gatherer, documents", "bytes of files to stream"]["figure"] > 1
+    rates = [one["figure"] for one in figures.values() if one["unit"] == "MB/s"]
+    assert len(rates) == 12
+    assert all(rates)
 
 
 def test_unknown_group_exits_with_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

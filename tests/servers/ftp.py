@@ -87,11 +87,12 @@ _COMMAND = re.compile(r'(?m)(?:FTP command: Client "[^"]*", "|<- |^)([A-Z]{3,4})
 
 
 class FtpServer(NamedTuple):
-    """A running server: its URL, the folder that it serves, and the file in which it logs commands."""
+    """A running server: its URL, the folder that it serves, the file in which it logs commands, and its process ID."""
 
     url: str
     tree: Path
     log: Path
+    pid: int
 
     def commands(self, *verbs: str) -> list[str]:
         """Return the commands so far, in order, without the folder: those with one of some verbs, if any are given."""
@@ -121,8 +122,8 @@ def ftp_server(name: Name, folder: Path, tree: Path) -> Iterator[FtpServer]:
         users.touch(0o600)
         users.write_text(f"anonymous:{HASH}:{os.getuid()}:{os.getgid()}::{tree}:/bin/sh\n", "utf-8")
         command = [str(home / "proftpd"), "--nodaemon", "--config", str(folder / "proftpd.conf")]
-    with running(command, folder, lambda: _greets(port), environment=environment):
-        yield FtpServer(f"ftp://127.0.0.1:{port}/", tree, log)
+    with running(command, folder, lambda: _greets(port), environment=environment) as pid:
+        yield FtpServer(f"ftp://127.0.0.1:{port}/", tree, log, pid)
 
 
 def _greets(port: int) -> bool:

@@ -102,8 +102,8 @@ def running(
     ready: Callable[[], bool],
     user: pwd.struct_passwd | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Iterator[None]:
-    """Run a server in `folder`, logging to server.log there; inside the block it answers. Raises ServerError."""
+) -> Iterator[int]:
+    """Run a server in `folder`, logging to server.log there; yields its process ID once it answers. Raises ServerError."""
     log = folder / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -121,7 +121,7 @@ def running(
         )
     try:
         _wait(process, ready, log)
-        yield
+        yield process.pid
     finally:
         _stop(process)
 

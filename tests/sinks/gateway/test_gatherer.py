@@ -48,6 +48,18 @@ def test_whole_stream(source: Source) -> None:
     assert headers["etag"] == f'"{stream.end["mark"]}"'
 
 
+def test_ready_file_has_one_mark(source: Source) -> None:
+    """The whole stream is the same however often it is asked for; after a change it has that, and the earlier file is not sent."""
+    for version, title in enumerate(("one", "two"), 2):
+        source.feed.apply([made("a", version, title=title)], {})
+        found = [source.get() for _ in range(4)]
+        assert len({headers["etag"] for _, headers, _ in found}) == 1
+        assert [stream.titles for _, _, stream in found if stream is not None] == [["b", "c", title]] * 4
+        assert ["content-length" in headers for _, headers, _ in found] == [False, False, True, True]
+    # Parts, changes and prefixes have streams of their own.
+    assert all("content-length" not in source.get(path)[1] for path in ("/gatherer/soif/3", "/gatherer/soif?prefix=http:"))
+
+
 def test_about_the_gatherer(source: Source) -> None:
     """The Gatherer states its name, its number of summaries, and its mark."""
     (found,) = parse(source.client.get("/gatherer").content)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -143,6 +144,26 @@ def test_one_client_has_a_limited_number_of_connections(running: tuple[subproces
     finally:
         for each in held:
             each.close()
+
+
+def test_whole_stream_is_the_same_from_pieces_and_from_the_file(running: tuple[subprocess.Popen[str], str]) -> None:
+    """One connection is given the same stream again and again; HEAD has its length once it is a ready file, and no body."""
+    connection = HTTPConnection(urlsplit(running[1]).netloc, timeout=60)
+    bodies, lengths = set(), []
+    for _ in range(4):
+        connection.request("GET", "/gatherer/soif")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        lengths.append(answer.getheader("content-length"))
+        bodies.add(answer.read())
+    (body,) = bodies
+    assert lengths == [None, None, str(len(body)), str(len(body))]
+    connection.request("HEAD", "/gatherer/soif")
+    answer = connection.getresponse()
+    assert (answer.status, answer.getheader("content-length"), answer.read()) == (200, str(len(body)), b"")
+    connection.request("GET", "/gatherer")
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 def test_port_in_use_is_an_error(running: tuple[subprocess.Popen[str], str]) -> None:

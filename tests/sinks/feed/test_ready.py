@@ -1,0 +1,106 @@
+"""The whole stream as a ready file: when it is written, and what prevents it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sinks.feed.mark import Mark
+from sinks.feed.ready import ReadyStreams
+
+FIRST, SECOND = Mark("0123456789abcdef", 1), Mark("0123456789abcdef", 2)
+PIECES = [b"one", b"two", b"three"]
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Path:
+    """The path of a feed, in a folder of its own."""
+    path = tmp_path / "feed" / "feed.sqlite"
+    path.parent.mkdir()
+    path.write_bytes(b"a feed")
+    return path
+
+
+def ask(ready: ReadyStreams, feed: Path, mark: Mark) -> tuple[bytes, bool]:
+    """Return the stream of a mark, and whether it is from a file."""
+    file = ready.open(feed, mark)
+    if file is None:
+        return b"".join(ready.kept(feed, mark, iter(PIECES))), False
+    with file:
+        return file.read(), True
+
+
+def names(feed: Path) -> list[str]:
+    """Return the names of the files beside a feed."""
+    return sorted(path.name for path in feed.parent.iterdir() if path != feed)
+
+
+def test_stream_that_is_asked_for_again_becomes_a_file(feed: Path) -> None:
+    """The second time the stream is written, and from the third on it is that file, also after a restart."""
+    ready = ReadyStreams()
+    assert [ask(ready, feed, FIRST) for _ in range(4)] == [(b"onetwothree", from_file) for from_file in (False, False, True, True)]
+    assert ask(ReadyStreams(), feed, FIRST) == (b"onetwothree", True)
+
+
+def test_file_of_an_earlier_mark_is_deleted(feed: Path) -> None:
+    """Once a later mark is asked for, the file of the earlier one is gone; each mark has its own stream."""
+    ready = ReadyStreams()
+    for _ in range(2):
+        ask(ready, feed, FIRST)
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
+    assert ask(ready, feed, SECOND) == (b"onetwothree", False)
+    assert names(feed) == []
+    ask(ready, feed, SECOND)
+    assert names(feed) == [f"feed.sqlite.{SECOND}.gz"]
+
+
+def test_stream_that_ends_early_leaves_nothing(feed: Path) -> None:
+    """A reader that goes, or an error in the middle, leaves no file; the next one that asks makes it."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    gone = ready.kept(feed, FIRST, iter(PIECES))
+    assert next(gone) == b"one"
+    del gone
+
+    def broken() -> Any:
+        yield b"one"
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        list(ready.kept(feed, FIRST, broken()))
+    ready.kept(feed, FIRST, iter(PIECES))  # never begun
+    assert names(feed) == []
+    ask(ready, feed, FIRST)
+    assert ask(ready, feed, FIRST) == (b"onetwothree", True)
+
+
+def test_two_at_once_write_one_file(feed: Path) -> None:
+    """While one stream is written, others of the same mark are whole all the same."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    both = [ready.kept(feed, FIRST, iter(PIECES)) for _ in range(2)]
+    assert list(zip(*both, strict=True)) == [(piece, piece) for piece in PIECES]
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
+
+
+@pytest.mark.parametrize("failing", ["open", "write", "link", "room"])
+def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    """Where no file can be opened, written or named, or the disk is nearly full, the stream is whole, and there is no file."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError("as on a full disk")
+
+    match failing:
+        case "write":
+            # /dev/full refuses what is written to it.
+            monkeypatch.setattr("sinks.feed.ready._unnamed", lambda _: open("/dev/full", "wb", buffering=0))  # noqa: SIM115 - closed by what is tested
+        case "room":
+            monkeypatch.setattr("sinks.feed.ready.ROOM", 1 << 62)
+        case _:
+            monkeypatch.setattr(f"sinks.feed.ready.os.{failing}", fail)
+    assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert names(feed) == []
