@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from email.message import Message
+from functools import lru_cache
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -296,6 +297,7 @@ def iso(mtime: int) -> str:
         return ""
 
 
+@lru_cache(256)
 def charset(stated: str) -> str:
     """Return the charset that a Content-Type declares, or ""."""
     if "charset" not in stated.lower():

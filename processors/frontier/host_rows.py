@@ -11,6 +11,7 @@ A row `s|` of an earlier version contains robots.txt itself: it is read from the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -19,7 +20,8 @@ from processors.frontier.state import HostState
 from schemas.ports import Rows
 
 _pack = msgspec.msgpack.encode
-_host = msgspec.msgpack.Decoder(HostState).decode
+# Cached: an event looks at the row of its host several times.
+_host = lru_cache(1_024)(msgspec.msgpack.Decoder(HostState).decode)
 
 
 class HostRows:

@@ -7,6 +7,7 @@ for a crash that loses the later ones: first the host's list of URLs in flight, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -208,14 +209,21 @@ class RequestScheduler(PlanRules):
             return
         if site.robots_until <= self.now:
             yield from self._resolve(host, site)
+        # No pause makes the credit larger: most events of a busy host need no look at its queue.
+        elif len(site.flying) < self.settings.credit:
+            yield from self._from_queue(host, site)
+
+    def _from_queue(self, host: str, site: HostState) -> Iterator[Output]:
+        """Yield requests for the URLs that wait for a host, while it has credit."""
+        queue = self.table.waiting(host)
+        if (first := next(queue, None)) is None:
             return
-        first = self.table.first(host)
-        pause = max(self.settings.pause, self.pause_of(first[1])) if first else self.settings.pause
+        pause = max(self.settings.pause, self.pause_of(first[1]))
         credit = credit_of(pause_of(site, pause), self.settings.credit, self.settings.edge_patience)
         if len(site.flying) >= credit:
             return
         forbidden, rules = 0, self.table.robots(host, site)
-        for digest, known in self.table.waiting(host):
+        for digest, known in chain((first,), queue):
             if self.next_open(known) > self.now:
                 self._opened(host, site)
                 return

@@ -44,7 +44,8 @@ _SHORT_I = "\u0438\u0306"
 """The Cyrillic short i, a letter of its own: stems end in it."""
 
 _NAMED = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,20}(?:\+\+|#)(?![\w+#])")
-_DOTTED = re.compile(r"(?:(?<=\s)|^)\.[A-Za-z]{2,20}(?![\w.])")
+_DOTTED = re.compile(r"\.(?<!\S\.)[A-Za-z]{2,20}(?![\w.])")
+"""Looks behind the dot, not before it: the engine searches for a pattern that begins with a letter or a sign much faster."""
 
 
 def without_accents(word: str) -> str:

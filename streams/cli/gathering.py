@@ -6,11 +6,12 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import msgspec
+import uvloop
 
 from schemas.jsonform import line
 from schemas.records import Root
@@ -36,6 +37,7 @@ from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
+T = TypeVar("T")
 SEARCH = "search: harvest search WORDS, or harvest serve for a page in the browser"
 """The last line of a run: what to do with what was gathered."""
 
@@ -66,6 +68,12 @@ class Stop:
         return self.asked
 
 
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on an event loop in C, on which fetching takes less time than on Python's own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
 def settle(settings: Settings, *, fetching: bool = False) -> bool:
     """Apply events appended from outside, unless another process is running, or an interrupted run must be continued first.
 
@@ -76,7 +84,7 @@ def settle(settings: Settings, *, fetching: bool = False) -> bool:
         # The workers read them.
         return False
     try:
-        return asyncio.run(_settle(settings, fetching=fetching))
+        return _run(_settle(settings, fetching=fetching))
     except LockedError:
         note("the change is stored; the active run applies it")
         return False
@@ -113,12 +121,12 @@ class Gathering:
             return self._empty()
         wanted, wrong = self._roots(names, depth, urls)
         wanted = [msgspec.structs.replace(root, accept=accepted_until(accept)) for root in wanted]
-        code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
+        code = _run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
 
     def serve(self, gateway: Sequence[str] | None = None) -> None:
         """Run until a signal arrives; `gateway`: the command of a gateway that is run beside."""
-        asyncio.run(self._serve(gateway))
+        _run(self._serve(gateway))
 
     def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
         """Return the roots that can be gathered, each once, and whether any that were named cannot."""
@@ -162,7 +170,7 @@ class Gathering:
         """Read what is left in the log, without a root to gather: removals of former roots, or imports; return the exit code."""
         with Store(self.settings.data, readonly=True) as store:
             named = bool(gatherer(store))
-        if not asyncio.run(_settle(self.settings, fetching=True, waiting=named)):
+        if not _run(_settle(self.settings, fetching=True, waiting=named)):
             note("stopped; run again to go on")
             return INTERRUPTED
         note("no roots are left: all their objects are removed" if named else "what was imported has been read; there is no root")

@@ -17,6 +17,7 @@ from processors.essence.summarize._base import Facts, Found
 from processors.essence.summarize._dates import iso_date
 from processors.essence.summarize._stop import STOP
 from processors.essence.summarize._text import is_url, title_line
+from processors.essence.summarize._word_counts import word_counter
 from processors.essence.summarize.text._prose import told
 
 ENGLISH_TEXT = 4_000
@@ -80,8 +81,8 @@ HAN = 4
 _HAN = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff]{2,}")
 _SPACED = re.compile("[a-z][a-z0-9_'+-]{2,29}|[\u30a1-\u30ff]{3,30}")
 _letters = _finder(r"L+")
-_terms = _finder(r"L\w{2,29}")
-_words = _finder(r"L[\w'+-]{2,29}")
+_terms = word_counter()
+_words = word_counter("'+-")
 
 
 def language(text: str) -> str:
@@ -180,20 +181,19 @@ def terms(whole: str, known: str) -> str:
     """Return the most frequent words of a text, without those of `known`, the part of it that the summary contains."""
     if len(whole) <= len(known):
         return ""
-    counts = Counter(_terms(whole[:TERMS_TEXT].lower()))
-    for word in (*_terms(known.lower()), *STOP):
-        counts.pop(word, None)
+    counts = _terms(whole[:TERMS_TEXT])
+    for word in counts.keys() & (STOP | _terms(known).keys()):
+        del counts[word]
     # Enough for TERMS bytes: words have three letters and more, and a space each.
     return " ".join(_ranked(counts, TERMS // 4))
 
 
 def keywords(text: str) -> list[str]:
     """Return the ten most frequent terms of the start of a text that occur at least twice, the most frequent first."""
-    start = text[:KEYWORD_TEXT].lower()
+    start = text[:KEYWORD_TEXT]
     if not start.isascii() and _HAN.search(start):
-        return _ranked(_unspaced(start), KEYWORDS)
-    counts = Counter(_words(start))
-    return _ranked({word: count for word, count in counts.items() if count > 1 and word not in STOP}, KEYWORDS)
+        return _ranked(_unspaced(start.lower()), KEYWORDS)
+    return _ranked({word: count for word, count in _words(start).items() if count > 1 and word not in STOP}, KEYWORDS)
 
 
 def _unspaced(text: str) -> dict[str, int]:
