@@ -44,6 +44,10 @@ _SHORT_I = "\u0438\u0306"
 """The Cyrillic short i, a letter of its own: stems end in it."""
 
 _NAMED = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,20}(?:\+\+|#)(?![\w+#])")
+_SIGN = re.compile(r"(?:\+\+|#)(?![\w+#])")
+_BEFORE_SIGN = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,20}\Z")
+NAME = 20
+"""Maximum number of letters of a name with signs."""
 _DOTTED = re.compile(r"\.(?<!\S\.)[A-Za-z]{2,20}(?![\w.])")
 """Looks behind the dot, not before it: the engine searches for a pattern that begins with a letter or a sign much faster."""
 
@@ -71,7 +75,10 @@ def _loses_accents(letter: str) -> bool:
 def signed_names(text: str) -> Iterator[str]:
     """Iterate over the names with signs in a text, folded: `c++`, `c#`, `.net`."""
     if "++" in text or "#" in text:
-        yield from (found.group().lower() for found in _NAMED.finditer(text))
+        # From the signs, which are few, and not from every letter.
+        for sign in _SIGN.finditer(text):
+            if letters := _BEFORE_SIGN.search(text[max(0, sign.start() - NAME - 1) : sign.start()]):
+                yield (letters.group() + sign.group()).lower()
     if " ." in text or text.startswith("."):
         yield from (found.group().lower() for found in _DOTTED.finditer(text))
 

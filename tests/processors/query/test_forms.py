@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from processors.query.forms import LANGUAGES, Analyzer, language_code, signed_name, signed_names, without_accents
 from processors.query.words import fold, words
@@ -74,3 +78,11 @@ def test_names_with_signs_are_forms() -> None:
     """`C++`, `C#` and `.NET` are found in text as names of their own; `C` is none, nor is what only looks like one."""
     assert list(signed_names("C++ and c#, .NET; g++. C++11, a##b, 1.5, end.")) == ["c++", "c#", "g++", ".net"]
     assert [signed_name(text) for text in ("C++", "C#", ".NET", "C", "c+", "#c", "1.5")] == ["c++", "c#", ".net", "", "", "", ""]
+
+
+@given(text=st.text(st.sampled_from("aB+# .1\u00e9_\n")) | st.text("a#", min_size=18))
+def test_names_with_signs_are_those_of_an_expression(text: str) -> None:
+    """A name with signs is up to 20 letters before `++` or `#`, or 2 to 20 after a dot, and stands alone."""
+    signed = re.findall(r"(?<![A-Za-z])[A-Za-z]{1,20}(?:\+\+|#)(?![\w+#])", text)
+    dotted = re.findall(r"(?:(?<=\s)|^)\.[A-Za-z]{2,20}(?![\w.])", text)
+    assert list(signed_names(text)) == [name.lower() for name in (*signed, *dotted)]
