@@ -59,8 +59,9 @@ def host_activity(store: Store, pause: float, now: int) -> tuple[list[HostActivi
 
 
 def _activity(name: str, state: HostState, queue: int, pause: float, now: int) -> HostActivity:
-    following = state.next_allowed if state.next_allowed > now else None
-    return HostActivity(name, max(state.delay / 1000, pause), queue, len(state.flying), state.failures, following)
+    until = max(state.next_allowed, state.opens, state.rests)
+    longest = max(state.delay / 1000, state.slowed / 1000, pause)
+    return HostActivity(name, longest, queue, len(state.flying), state.failures, until if until > now else None)
 
 
 def _queues(rows: Rows) -> tuple[Counter[str], bool]:

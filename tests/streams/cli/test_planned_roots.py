@@ -90,7 +90,7 @@ def test_root_outside_of_its_hours_is_not_asked(harvest: Any, site: Site) -> Non
 
 
 def test_run_outside_of_hours_reports_what_waits(harvest: Any, site: Site) -> None:
-    """The end of a run, and its JSON, say how many URLs of a host wait for the hours of their root, and until when."""
+    """The end of `gather`, its JSON, and the end of `run` say how many URLs of a host wait for the hours of their root."""
     site.redirects.clear()
     harvest("gather", site.url, "--quiet", *ALLOW)
     known = sum(summaries(harvest)[url] is not None for url in summaries(harvest))
@@ -102,6 +102,11 @@ def test_run_outside_of_hours_reports_what_waits(harvest: Any, site: Site) -> No
     assert (held["host"], held["until"]) == (host, f"{start:%Y-%m-%d %H}:00:00 UTC")
     assert held["urls"] >= known
     assert f"{host}: {held['urls']} URLs wait until {held['until']}: outside of the hours of its roots" in result.stderr
+    process = harvest.start("run", *ALLOW)
+    lines = iter(process.stderr.readline, b"")
+    assert any(b"running on" in line for line in lines)
+    process.terminate()
+    assert f"{host}: {held['urls']} URLs wait until {held['until']}" in process.communicate(timeout=60)[1].decode()
     apply(harvest, site.url)
     assert json.loads(harvest("gather", "--json", *ALLOW).stdout)["waiting"] == []
 

@@ -111,6 +111,16 @@ def test_terminal_is_redrawn(harvest: Any, tree: Path) -> None:
     assert "0.0            0  frontier" in shown
 
 
+@pytest.mark.parametrize("field", ["next_allowed", "opens", "rests"])
+def test_host_that_is_held_has_the_time_of_its_next_request(harvest: Any, field: str) -> None:
+    """Whether it asked for a wait, is outside of its hours or rests for its pause; the pause in force is that of overload too."""
+    with Store(folder(harvest), {"crawl": 1}, runner=True) as store, store.transaction() as tx:
+        Table(tx.rows("frontier", 0)).put_host(FIRST[:-1], HostState(slowed=8_000).but(**{field: NOW + 5_000}))
+    with Store(folder(harvest), readonly=True) as store:
+        (host,), _ = host_activity(store, 1.0, NOW)
+    assert (host.pause, host.next) == (8.0, NOW + 5_000)
+
+
 def test_hosts_have_pause_queue_requests_errors_and_the_next_time(harvest: Any) -> None:
     """Hosts with something to do are shown, busy ones first; idle hosts and folders of files are not."""
     written(harvest)
