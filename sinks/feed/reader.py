@@ -30,7 +30,9 @@ from sinks.feed.mark import Mark
 from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
 
 PAGE, PIECE = 500, 1 << 20
-"""Rows, and bytes of templates or members, that are read in one transaction; the last one may exceed this."""
+"""Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+READY = 1 << 20
+"""Compressed bytes of members that are read in one transaction; the last one may exceed this."""
 LATER = 200_000
 """Changes that may arrive while a complete stream is sent."""
 NEAR = 2 * PARTS
@@ -240,12 +242,12 @@ class FeedReader:
 
 
 def _add(found: list[Any], members: Iterable[Any]) -> bool:
-    """Add rows of members until there are PIECE bytes of them; return whether there may be more."""
+    """Add rows of members until there are READY bytes of them; return whether there may be more."""
     size = sum(len(row[2]) for row in found)
     for row in members:
         found.append(row)
         size += len(row[2])
-        if size >= PIECE:
+        if size >= READY:
             return True
     return False
 
