@@ -32,7 +32,9 @@ from sinks.feed.partitions import Position, lack, next_offsets, positions
 from sinks.feed.templates import CLOSED, DELETE, GATHERER, UPDATE, collection, end, opened, template
 
 PAGE, PIECE = 500, 1 << 20
-"""Rows, and bytes of templates or members, that are read in one transaction; the last one may exceed this."""
+"""Rows, and bytes of their templates, that are read in one transaction at the most; one template may be larger."""
+READY = 1 << 20
+"""Compressed bytes of members that are read in one transaction; the last one may exceed this."""
 SPAN = 100_000
 """Rows that are compared with a prefix in one transaction at the most."""
 LATER = 200_000
@@ -266,12 +268,12 @@ class FeedReader:
 
 
 def _add(found: list[Any], members: Iterable[Any]) -> bool:
-    """Add rows of members until there are PIECE bytes of them; return whether there may be more."""
+    """Add rows of members until there are READY bytes of them; return whether there may be more."""
     size = sum(len(row[2]) for row in found)
     for row in members:
         found.append(row)
         size += len(row[2])
-        if size >= PIECE:
+        if size >= READY:
             return True
     return False
 

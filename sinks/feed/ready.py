@@ -4,7 +4,8 @@ Strategy: a stream whose mark is asked for again, while nothing has changed, is 
 file is sent. So a feed that changes all the time is never written twice.
 
 Laws:
-- A file is named by its mark, and has all of its stream: a stream that ends early leaves nothing, nor does a killed process.
+- A file is named by its mark, and has all of its stream, and no later change. A stream that ends early leaves nothing; nor does a
+  killed process.
 - One mark has a file at a time. Deleting it, at any time, costs time alone.
 - What prevents a file (a folder of another user, a full disk, a file system without files that have no name) prevents no stream.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -40,15 +41,18 @@ class ReadyStreams:
         except OSError:
             return None
 
-    def kept(self, feed: Path, mark: Mark, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Return an iterator over the pieces of a stream, which writes them if the mark is asked for again."""
+    def kept(self, feed: Path, mark: Mark, pieces: Iterator[bytes], is_current: Callable[[], bool]) -> Iterator[bytes]:
+        """Return an iterator over the pieces of a stream, which writes them if the mark is asked for again.
+
+        `is_current` returns whether the feed has that mark still: a stream has what changes while it is sent.
+        """
         again, self._asked = self._asked == mark, mark
         if again:
-            return self._written(feed, mark, pieces)
+            return self._written(feed, mark, pieces, is_current)
         _delete(feed)
         return pieces
 
-    def _written(self, feed: Path, mark: Mark, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _written(self, feed: Path, mark: Mark, pieces: Iterator[bytes], is_current: Callable[[], bool]) -> Iterator[bytes]:
         if not self._turn.acquire(blocking=False):
             yield from pieces
             return
@@ -58,7 +62,7 @@ class ReadyStreams:
             for piece in pieces:
                 yield piece
                 file = _append(file, piece)
-            if file is not None:
+            if file is not None and is_current():
                 _name(file, feed, mark)
         finally:
             if file is not None:

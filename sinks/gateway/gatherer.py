@@ -155,7 +155,7 @@ class GathererRoutes:
     def _pieces(self, wanted: Wanted, source: Source) -> Iterator[bytes]:
         reader = source.reader
         if wanted.is_everything:
-            return self._ready.kept(reader.path, source.mark, merged(reader.complete()))
+            return self._ready.kept(reader.path, source.mark, merged(reader.complete()), lambda: reader.state().mark == source.mark)
         if wanted.since is None and not wanted.prefix:
             return merged(reader.complete(wanted.part))
         return merged(reader.changes(wanted.since, wanted.part, wanted.prefix))

@@ -124,13 +124,13 @@ def test_group_of_passes_succeeds(root: Path, tmp_path: Path) -> None:
 def test_gatherer_group_succeeds(root: Path, tmp_path: Path) -> None:
     """The experiment of 1995 succeeds: two connections a file by FTP, one for each stream, which is smaller than the files."""
     figures = quick(root, tmp_path, SITES)
-    for name in ("documents", "empty files"):
-        found = {name: one["figure"] for (of, name), one in figures.items() if of == f"gatherer, {name}"}
+    for site in ("documents", "empty files"):
+        found = {name: one["figure"] for (of, name), one in figures.items() if of == f"gatherer, {site}"}
         assert (found["files"], found["FTP, connections"]) == (100, 200)
-        assert "101 connections" in figures[f"gatherer, {name}", "FTP, connection kept"]["against"]
-        streams = [figures[f"gatherer, {name}", kind]["against"] for kind in ("whole stream", "changes of 1 per cent")]
+        assert "101 connections" in figures[f"gatherer, {site}", "FTP, connection kept"]["against"]
+        streams = [figures[f"gatherer, {site}", kind]["against"] for kind in ("whole stream", "changes of 1 per cent")]
         assert all(one.endswith(" bytes both ways, 1 connection") for one in streams)
-        assert "100 summaries" in figures[f"gatherer, {name}", "gathered locally"]["against"]
+        assert "100 summaries" in figures[f"gatherer, {site}", "gathered locally"]["against"]
         assert found["bytes of stream to changes"] > 1
         assert found["bytes by FTP to stream"] > 1
     assert figures["gatherer, documents", "bytes of files to stream"]["figure"] > 1

@@ -303,7 +303,7 @@ def test_writer_during_a_stream(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, seed: int, part: int | None
 ) -> None:
     """Whatever is written while a stream is sent, the stream and the changes since its mark are together what there is then."""
-    monkeypatch.setattr("sinks.feed.reader.PIECE", 1)  # one member, and one template, in a transaction
+    monkeypatch.setattr("sinks.feed.reader.READY", 1)  # one member in a transaction
     chance = random.Random(seed)
     names = [name for number in range(60 if part is None else 600) if part in (None, int(oid(name := str(number))[0], 16))]
     feed = Feed(tmp_path_factory.mktemp("feed") / "feed", "g")

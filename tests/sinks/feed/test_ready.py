@@ -27,9 +27,14 @@ def ask(ready: ReadyStreams, feed: Path, mark: Mark) -> tuple[bytes, bool]:
     """Return the stream of a mark, and whether it is from a file."""
     file = ready.open(feed, mark)
     if file is None:
-        return b"".join(ready.kept(feed, mark, iter(PIECES))), False
+        return b"".join(ready.kept(feed, mark, iter(PIECES), current)), False
     with file:
         return file.read(), True
+
+
+def current() -> bool:
+    """Return that the feed has not changed."""
+    return True
 
 
 def names(feed: Path) -> list[str]:
@@ -60,7 +65,7 @@ def test_stream_that_ends_early_leaves_nothing(feed: Path) -> None:
     """A reader that goes, or an error in the middle, leaves no file; the next one that asks makes it."""
     ready = ReadyStreams()
     ask(ready, feed, FIRST)
-    gone = ready.kept(feed, FIRST, iter(PIECES))
+    gone = ready.kept(feed, FIRST, iter(PIECES), current)
     assert next(gone) == b"one"
     del gone
 
@@ -69,18 +74,26 @@ def test_stream_that_ends_early_leaves_nothing(feed: Path) -> None:
         raise OSError("no more")
 
     with pytest.raises(OSError, match="no more"):
-        list(ready.kept(feed, FIRST, broken()))
-    ready.kept(feed, FIRST, iter(PIECES))  # never begun
+        list(ready.kept(feed, FIRST, broken(), current))
+    ready.kept(feed, FIRST, iter(PIECES), current)  # never begun
     assert names(feed) == []
     ask(ready, feed, FIRST)
     assert ask(ready, feed, FIRST) == (b"onetwothree", True)
+
+
+def test_stream_with_later_changes_is_not_kept(feed: Path) -> None:
+    """If the feed changes while a stream is sent, which then has these changes, there is no file of the earlier mark."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    assert list(ready.kept(feed, FIRST, iter(PIECES), lambda: False)) == PIECES
+    assert names(feed) == []
 
 
 def test_two_at_once_write_one_file(feed: Path) -> None:
     """While one stream is written, others of the same mark are whole all the same."""
     ready = ReadyStreams()
     ask(ready, feed, FIRST)
-    both = [ready.kept(feed, FIRST, iter(PIECES)) for _ in range(2)]
+    both = [ready.kept(feed, FIRST, iter(PIECES), current) for _ in range(2)]
     assert list(zip(*both, strict=True)) == [(piece, piece) for piece in PIECES]
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
 
