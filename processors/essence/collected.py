@@ -15,7 +15,7 @@ Laws:
 - OIDs are computed from the part and the foreign OID, so no foreign summary replaces one of ours. What a template states of its URL
   is kept as `location`, which nothing ever opens.
 - A stream of changes alone ends in Partial: what it does not mention is kept, and each template in DELETE is a record Withdrawn. A
-  template in DELETE without the name of its Gatherer withdraws that URL of every Gatherer that the stream names.
+  template in DELETE without the name of its Gatherer withdraws that URL of the Gatherer that the stream names first.
 - What did not become summaries as a whole is requested again, without validators: the event UNUSED tells the frontier so. A later
   stream of changes would not mention it.
 """
@@ -93,7 +93,7 @@ class Tally:
         self._last: dict[bytes, int] = {}
         self._gone: dict[bytes, None] = {}
         self._unnamed: list[tuple[str, int]] = []
-        self._names: dict[str, None] = {}
+        self._name = ""
 
     def take(self, one: Template, number: int) -> None:
         """Note a template of a summary or a removal."""
@@ -102,8 +102,7 @@ class Tally:
         if DELETE in one.within:
             self._delete(one, number)
         elif REFRESH not in one.within:
-            if len(self._names) < MAX_VIA:
-                self._names[_first(one, "gatherer-name")] = None
+            self._name = self._name or _first(one, "gatherer-name")
             self._update(_key(one), number)
 
     def _delete(self, one: Template, number: int) -> None:
@@ -123,8 +122,7 @@ class Tally:
     def survey(self, gatherer: str, *, complete: bool) -> Survey:
         """Return the result; `gatherer`: the name that the stream states of itself."""
         for url, number in self._unnamed:
-            for name in (*self._names, gatherer):
-                self._withdraw(bytes.fromhex(identity.oid(name, url)), number)
+            self._withdraw(bytes.fromhex(identity.oid(gatherer or self._name, url)), number)
         return Survey(self._last, tuple(self._gone), gatherer, complete)
 
 

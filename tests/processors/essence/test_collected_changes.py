@@ -73,7 +73,7 @@ def test_changes_with_a_bad_template_are_fetched_again() -> None:
 
 
 def test_changes_of_1995() -> None:
-    """DELETE withdraws by the OID of URL and Gatherer; without a Gatherer's name, by that of each Gatherer in the stream."""
+    """DELETE withdraws by the OID of URL and Gatherer; without a Gatherer's name, by that of the stream."""
     named = b"@DELETE {\n@FILE { ftp://ftp.example.org/b\nGatherer-Name{3}:\tOld\n}\n}\n"
     assert withdrawn(collected(named)) == [oid("Old", "ftp://ftp.example.org/b")]
     update = b"@UPDATE {\n@FILE { ftp://ftp.example.org/a\nGatherer-Name{3}:\tOld\nType{4}:\tText\n}\n}\n"
