@@ -111,15 +111,14 @@ class Feed:
     def expect(self, count: int, ends: Mapping[int, int]) -> None:
         """Note that the topic has `count` partitions, and the ends up to which those that are read here have to be read.
 
-        A feed that does not fit is emptied: the topic has fewer partitions, or one was not followed for too long. Raises FeedMoved,
-        OSError.
+        A feed in which a partition was not followed for too long is emptied. Raises FeedMoved, OSError.
         """
         with translated(self.path):
             if not self._is_outdated() and is_expected(positions(self._connection), count, ends):
                 return
             with transaction(self._connection):
                 state(self._connection, self._epoch)
-                if self._is_outdated() or any(one.partition >= count for one in positions(self._connection)):
+                if self._is_outdated():
                     empty(self._connection, self._gatherer, self._clock())
                     self._epoch = state(self._connection).epoch
                 store_expected(self._connection, count, ends, self._clock())

@@ -54,7 +54,7 @@ def lack(positions: Sequence[Position]) -> str:
 def is_expected(known: Sequence[Position], count: int, ends: Mapping[int, int]) -> bool:
     """Return whether a feed expects these partitions already, and is to read them up to these ends, or is whole."""
     until = {one.partition: ends.get(one.partition) if one.whole else one.until for one in known}
-    return until.keys() == {*range(count)} and all(until[partition] == end for partition, end in ends.items())
+    return until.keys() >= {*range(count)} and all(until[partition] == end for partition, end in ends.items())
 
 
 def _progress(one: Position) -> str:

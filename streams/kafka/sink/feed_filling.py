@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from sinks.feed.feed import Feed
 from sinks.index.errors import IndexDamaged
@@ -103,5 +103,8 @@ class FeedFilling:
         return Goal(self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=TIMEOUT)[1], asked)
 
     def _count(self) -> int:
-        """Return the number of partitions of the topic."""
-        return len(self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics[self._topic].partitions)
+        """Return the number of partitions of the topic. Raises KafkaException."""
+        found = self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics[self._topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return len(found.partitions)

@@ -83,6 +83,15 @@ def test_two_workers_with_folders_of_their_own_send_nothing(
         assert titles(one) == ["a", "b", "c"]
 
 
+def test_workers_with_one_folder_fill_it_together(world: FeedWorld, tmp_path: Path) -> None:
+    """Two workers that share a data folder read a partition each, and their feed is whole, and follows both."""
+    with world.worker(tmp_path) as first, world.worker(tmp_path) as second:
+        until(lambda: len(first.places()) == len(second.places()) == 1)
+        world.send("d", partition=0)
+        world.send("e", partition=1)
+        until(lambda: titles(tmp_path) == ["a", "b", "c", "d", "e"])
+
+
 def test_whole_feed_is_sent_after_a_partition_is_taken_away(world: FeedWorld, tmp_path: Path) -> None:
     """A feed that was whole lacks nothing that it had when another worker takes over a partition: it is sent as it is."""
     one, other = tmp_path / "one", tmp_path / "other"

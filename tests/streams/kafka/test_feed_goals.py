@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from sinks.feed.feed import Feed
 from sinks.feed.partitions import Position
@@ -24,6 +24,7 @@ class Topic:
     def __init__(self, *ends: int) -> None:
         self.ends = list(ends)
         self.now = 0.0
+        self.error: KafkaError | None = None
 
     def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
         """Return the first offset and the end of a partition."""
@@ -31,7 +32,7 @@ class Topic:
 
     def list_topics(self, topic: str, timeout: float) -> Any:
         """Return the partitions of the topic."""
-        return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(range(len(self.ends))))})
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=self.error, partitions=dict.fromkeys(range(len(self.ends))))})
 
 
 @pytest.fixture
@@ -68,6 +69,15 @@ def test_partitions_of_others_are_expected(feed: Feed) -> None:
     found.starts([1])
     found.proceed({1: Part(4)})
     assert list(feed.positions()) == [Position(0, 0, None, False), Position(1, 4, None, True), Position(2, 0, None, False)]
+
+
+def test_unknown_number_of_partitions_changes_nothing(feed: Feed) -> None:
+    """A broker that has no metadata of the topic just now is asked again later: a feed is not whole for want of partitions."""
+    topic = Topic(1)
+    topic.error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    with pytest.raises(KafkaException):
+        filling(topic, feed, []).starts([0])
+    assert not feed.positions()
 
 
 def test_markers_of_transactions_are_passed(feed: Feed) -> None:
