@@ -44,7 +44,7 @@ from schemas.records import CrawlEvent, Link, Root, Span
 
 PROBES = 20
 """One in this number of URLs with an equal mark is requested in each run, to verify the marks."""
-SAMPLES = 500
+SAMPLES = 300
 """URLs of a root that are so requested in a run at most, about: their number is what finds a lie, not their share."""
 RECENT = 3_600_000
 """A URL without a mark that was confirmed at most this many ms before its listing was read is not requested again for its mark."""
