@@ -44,7 +44,7 @@ from schemas.records import CrawlEvent, Link, Root, Span
 
 PROBES = 20
 """One in this number of URLs with an equal mark is requested in each run, to verify the marks."""
-SAMPLES = 500
+SAMPLES = 300
 """URLs of a root that are so requested in a run at most, about: their number is what finds a lie, not their share."""
 RECENT = 3_600_000
 """A URL without a mark that was confirmed at most this many ms before its listing was read is not requested again for its mark."""
@@ -159,10 +159,12 @@ class ListedHandlers(DoubtHandlers):
     def suspect_marks(self, host: str, digest: bytes, root: Root) -> None:
         """Let the marks of a host not count from the next run on, until the next refresh: a URL had changed under the same mark."""
         site = self.table.host(host)
-        if site.marks_until > self.now and not site.suspects:
+        counts = site.marks_until <= self.now
+        if not counts and not site.suspects:
             return
-        suspects = site.suspects if digest in site.suspects else (*site.suspects, digest)[:MAX_SUSPECTS]
-        suspected = site.suspected if site.suspects else root.run
+        before = () if counts else site.suspects
+        suspects = before if digest in before else (*before, digest)[:MAX_SUSPECTS]
+        suspected = root.run if counts else site.suspected
         self.table.put_host(host, site.but(suspects=suspects, suspected=suspected, marks_until=self.now + root.refresh * 1000))
         self.trusted.pop(host, None)
 

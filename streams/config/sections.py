@@ -39,7 +39,7 @@ class RootDefaults(Section):
     """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
     lastmod: Literal["auto", "trust", "ignore"] = "auto"
     """Whether an equal mark of a sitemap or FTP listing saves a request: `auto` while samples (one page in 20, of a large root
-    about 500) confirm it, `trust` always, `ignore` never."""
+    about 300) confirm it, `trust` always, `ignore` never."""
     feeds: bool = False
     """Whether RSS and Atom feeds that pages name are read as lists of pages. A feed that is a root always is."""
     refresh_min: int = Field(default=DAY // 4, gt=0, le=AGE)
