@@ -26,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier.budget_rows import BudgetTable
-from processors.frontier.requests import FrontierSettings, Output, RequestScheduler
+from processors.frontier.requests import Output, RequestScheduler
 from processors.frontier.rows import Table
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import Budget, Waiting
 from processors.identity import frontier_key
 from schemas.ports import Origin

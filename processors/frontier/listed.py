@@ -36,7 +36,8 @@ import msgspec
 
 from processors.frontier.doubt import DoubtHandlers, Vanished
 from processors.frontier.listed_rows import with_listing, without_listing
-from processors.frontier.requests import Lastmod, Output
+from processors.frontier.requests import Output
+from processors.frontier.settings import Lastmod
 from processors.frontier.state import ListingSource, UrlState, Waiting
 from processors.identity import frontier_key, url_digest
 from processors.schemes import is_web

@@ -16,7 +16,8 @@ import msgspec
 
 from processors.frontier import robots
 from processors.frontier.listed import ListedHandlers
-from processors.frontier.requests import Output, Sitemaps
+from processors.frontier.requests import Output
+from processors.frontier.settings import Sitemaps
 from processors.identity import frontier_key
 from processors.schemes import is_web
 from processors.urls import canonical

@@ -25,13 +25,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from processors.frontier.grants import GrantHandlers
 from processors.frontier.outcomes import OutcomeHandlers
-from processors.frontier.requests import FrontierSettings, Output
+from processors.frontier.requests import Output
 from processors.frontier.rows import DERIVED, HOST_WAKE, Table
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import UrlState
 from schemas.ports import Origin, Rows
 from schemas.records import MAX_LINKS, CrawlEvent, Tick
 
-__all__ = ["DERIVED", "FrontierSettings", "Output", "deadline", "frontier", "outstanding", "restore"]
+__all__ = ["DERIVED", "Output", "deadline", "frontier", "outstanding", "restore"]
 
 DUE = ("ok", "failed", "refused", "waiting", "gone")
 """States in which a due URL is requested; among gone URLs only roots and pages are ever due."""

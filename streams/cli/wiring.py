@@ -13,7 +13,7 @@ from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
 from processors.frontier.robots import product_token
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from streams.cli.common import Failure, counted
 from streams.config.settings import Settings
 from streams.config.topology import flow_of

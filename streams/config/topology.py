@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from processors.broker.definition import MAIN, Broker
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.query import QueryError
 from streams.config.sections import BrokerSection
 from streams.config.settings import Settings, SettingsError

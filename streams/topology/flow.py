@@ -16,7 +16,7 @@ import msgspec
 from processors.broker import dedup, register
 from processors.broker.definition import Broker
 from processors.frontier import stage as frontier
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.gatherer import catalog
 from schemas.ports import Origin, Rows
 from schemas.records import (

@@ -14,7 +14,8 @@ import msgspec
 
 from processors.frontier import root_index
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings, frontier
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import frontier
 from processors.identity import frontier_key
 from schemas.ports import Origin
 from schemas.records import MAX_LINKS, CrawlEvent, Link, Root, Tick

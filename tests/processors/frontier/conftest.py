@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings, frontier
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import frontier
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from schemas.ports import Origin

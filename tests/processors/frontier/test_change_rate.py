@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.frontier.change_rate import change_rate, refresh_interval
-from processors.frontier.requests import DAY
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings, frontier
+from processors.frontier.settings import DAY, FrontierSettings
+from processors.frontier.stage import frontier
 from processors.frontier.state import UrlState
 from processors.frontier.visits import usual_price
 from processors.identity import url_digest

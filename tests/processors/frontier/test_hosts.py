@@ -10,7 +10,8 @@ import pytest
 from processors.frontier import root_index
 from processors.frontier.politeness import after_answer, credit_of, pause_of
 from processors.frontier.rows import DERIVED, Table
-from processors.frontier.stage import FrontierSettings, frontier, outstanding, restore
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import frontier, outstanding, restore
 from processors.frontier.state import HostState
 from processors.identity import frontier_key
 from schemas.ports import Origin

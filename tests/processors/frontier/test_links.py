@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.frontier.rows import Table
-from processors.frontier.stage import Decision, FrontierSettings
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import Decision
 from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from schemas.ports import Origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from processors.collector import CHANGED
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from schemas.records import OTHER_BASE, UNUSED, CrawlEvent, FetchRequest, Root, Validators
 from tests.processors.frontier.conftest import Partition, requests
 

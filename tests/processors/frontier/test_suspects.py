@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from processors.frontier.listed import MAX_SUSPECTS, ListedHandlers
-from processors.frontier.requests import FrontierSettings
 from processors.frontier.rows import Table
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import HostState
 from processors.identity import url_digest
 from schemas.ports import Origin

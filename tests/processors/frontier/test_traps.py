@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from processors.frontier.rows import BUCKETS, Table
-from processors.frontier.stage import FrontierSettings, frontier, restore
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import frontier, restore
 from processors.urls import MAX_SIMILAR
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root

@@ -14,7 +14,7 @@ import pytest
 from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
 from streams.cli.common import Failure

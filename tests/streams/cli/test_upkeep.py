@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from processors.frontier.stage import FrontierSettings, deadline, frontier
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import deadline, frontier
 from processors.identity import frontier_key
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root, Tick, Validators

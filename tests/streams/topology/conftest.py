@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from processors.frontier.requests import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.identity import file_url, frontier_key, member_url, oid, url_digest
 from schemas.codec import decode, encode
 from schemas.records import (

@@ -13,7 +13,7 @@ from processors.essence import listing
 from processors.essence.listings.listing_format import Coverage, ListedChild, ParsedListing
 from processors.frontier.listed_rows import PREFIX
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.identity import frontier_key
 from schemas.records import FetchedObject, FetchRequest, Record
 from streams.simulator import Simulator

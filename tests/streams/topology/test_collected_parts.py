@@ -13,7 +13,7 @@ import pytest
 from processors.collector import CHANGED
 from processors.essence.collected import LISTING, STREAM
 from processors.essence.stage import EssenceSettings, essence
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from schemas.records import FetchedObject, FetchRequest, Record, Root, Summary, Validators
 from schemas.soif import Template, dumps
 from streams.fetch.answers import Answers, Stored

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.stage import frontier as frontier_stage
 from processors.identity import url_digest
 from schemas.ports import Origin

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from processors.frontier.stage import FrontierSettings, frontier
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import frontier
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root, Span, Validators
 from streams.simulator import MemoryRows

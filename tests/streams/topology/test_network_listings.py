@@ -12,7 +12,7 @@ from processors.essence.listings.listing_format import Coverage
 from processors.frontier import listed
 from processors.frontier.listed import PROBES
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.stage import frontier as decide
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchRequest, Link, Record, Root

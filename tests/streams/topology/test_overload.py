@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from processors.frontier.requests import FrontierSettings
 from processors.frontier.rows import Table
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import HostState
 from schemas.records import CrawlEvent, FetchRequest, Record
 from streams.fetch.answers import Answers, FetchError

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from processors.frontier.requests import DAY
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings, frontier
+from processors.frontier.settings import DAY, FrontierSettings
+from processors.frontier.stage import frontier
 from processors.identity import url_digest
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Span, Tick

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from processors.frontier.budget import FULL
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings, Output
+from processors.frontier.settings import FrontierSettings
+from processors.frontier.stage import Output
 from processors.frontier.stage import frontier as decide
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchRequest, Link, Root

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from processors.frontier.requests import FORBIDDEN
 from processors.frontier.rows import Table
-from processors.frontier.stage import FrontierSettings
+from processors.frontier.settings import FrontierSettings
 from schemas.records import Annotation, CrawlEvent, FetchRequest, Removed, Root, Summary
 from streams.simulator import Simulator, rejections
 from streams.topology.flow import TopologySettings, topology

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from processors.frontier.plans.options import PlanTable
-from processors.frontier.requests import FrontierSettings
 from processors.frontier.rows import Table
+from processors.frontier.settings import FrontierSettings
 from processors.frontier.stage import Decision
 from processors.frontier.state import UrlState
 from schemas.ports import Origin
