@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from typer.testing import CliRunner
 
 from streams.cli.app import app
+from streams.sandbox.seal import die_with
 
 GATHERER = "faults.test"
 MAX_FILE = 64 << 20
@@ -50,7 +52,7 @@ def words(data: Path, root: bytes, partitions: int) -> list[str]:
 
 
 class Command:
-    """A running command of harvest."""
+    """A running command of harvest; it ends with this process."""
 
     def __init__(self, arguments: Sequence[str], fault: str = "", first: str = "", **settings: str) -> None:
         """Start the command; `first` is Python code that its process executes first."""
@@ -59,7 +61,12 @@ class Command:
         environment |= {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
         program = f"{first}\nfrom streams.cli import main\nmain()"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+            [sys.executable, "-c", program, *arguments],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
         )
 
     def wait(self, seconds: float = 200.0) -> Ended:

@@ -91,8 +91,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[Gatherer, Gatherer]]:
         yield source, collector
 
 
-@pytest.mark.slow(90)
-@pytest.mark.timeout(900)  # a minute and a half on two idle cores
+@pytest.mark.slow(80)
+@pytest.mark.timeout(900)  # more than a minute on two idle cores
 def test_twenty_rounds_of_changes_and_kills(pair: tuple[Gatherer, Gatherer]) -> None:
     """After each round the collector has the summaries that the source has, whatever was killed meanwhile."""
     rounds = Rounds(*pair, seed=1)
@@ -111,6 +111,7 @@ def test_twenty_rounds_of_changes_and_kills(pair: tuple[Gatherer, Gatherer]) -> 
     assert rounds.kills >= 12
 
 
+@pytest.mark.slow(10)
 def test_mark_beyond_the_retention(pair: tuple[Gatherer, Gatherer]) -> None:
     """Where the source has dropped removals, or has made its feed anew, the collector still loses what went meanwhile."""
     source, collector = pair
@@ -153,6 +154,7 @@ def via(gatherer: Gatherer) -> dict[str, tuple[str | bytes, ...]]:
     return dict(found)
 
 
+@pytest.mark.slow(10)
 def test_gatherer_of_two_gatherers(tmp_path: Path) -> None:
     """A collector of a collector has the files of all, with the way they came; what one loses is gone there too."""
     with Gatherer(tmp_path, "a1") as a1, Gatherer(tmp_path, "a2") as a2, Gatherer(tmp_path, "b") as b, Gatherer(tmp_path, "c") as c:
@@ -177,6 +179,7 @@ def test_gatherer_of_two_gatherers(tmp_path: Path) -> None:
         assert c.collected() == b.own()
 
 
+@pytest.mark.slow(10)
 def test_ring_comes_to_rest(tmp_path: Path) -> None:
     """Three Gatherers that collect in a ring have the files of all once, then nothing changes; a removal does not return."""
     with Gatherer(tmp_path, "a") as a, Gatherer(tmp_path, "b") as b, Gatherer(tmp_path, "c") as c:
@@ -213,8 +216,8 @@ def at_rest(ring: tuple[Gatherer, ...]) -> list[str]:
     raise AssertionError(f"no rest: {marks}")
 
 
-@pytest.mark.slow(40)
-@pytest.mark.timeout(600)
+@pytest.mark.slow(30)
+@pytest.mark.timeout(900)
 def test_services_that_are_killed(tmp_path: Path) -> None:
     """Services that refresh every second agree after each change, whichever of them is killed meanwhile."""
     often, rng = {"ROOTS_REFRESH": "1", "ROOTS_REFRESH_MIN": "1"}, random.Random(3)
@@ -226,7 +229,7 @@ def test_services_that_are_killed(tmp_path: Path) -> None:
         collector.collect(source)
         source.work()
         collector.work()
-        for number in range(6):
+        for number in range(4):
             source.remove(f"{2 * number}.txt")
             source.write(f"{2 * number + 1}.txt", f"Another {rng.random()}.\n")
             source.write(f"new{number}.txt", f"New {rng.random()}.\n")
