@@ -16,19 +16,17 @@ MANIPULATION = "soif"
 """Name of the instance manipulation that a collector accepts and a gateway applies (RFC 3229, 10.5)."""
 
 
-def is_below(root: str, url: str) -> bool:
-    """Return whether a URL that a root requests is another Gatherer's listing of parts, or below one."""
-    return root.endswith(COLLECTED) and url.startswith(root)
-
-
 def is_part(root: str, url: str) -> bool:
     """Return whether a URL that a root requests is in the place of a part: only parts have changes."""
-    return is_below(root, url) and url != root
+    return root.endswith(COLLECTED) and url.startswith(root) and url != root
 
 
 def is_collected(obj: FetchedObject) -> bool:
-    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these."""
-    return obj.root is not None and is_below(obj.root.url, obj.url)
+    """Return whether an object is in the place of another Gatherer's listing of parts, or of one of these.
+
+    A gateway may redirect to another address, which is below another URL; nothing that such a root leads to is anything else.
+    """
+    return obj.root is not None and obj.root.url.endswith(COLLECTED)
 
 
 def unused(obj: FetchedObject) -> CrawlEvent:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from processors.collector import is_part
 from processors.frontier.requests import Output, RequestScheduler
 from processors.frontier.state import Losses, UrlState
 from processors.schemes import scheme_of
@@ -27,8 +28,6 @@ from schemas.records import DOUBT, REPLACED, CrawlEvent, FetchedObject, Link, Re
 
 ALL = 1 << 40
 """Losses of a root that is missing itself: more than any share."""
-DATABASE = "/gatherer/soif/"
-"""End of the URL of a root whose pages are the parts of another Gatherer's database."""
 Vanished = Sequence[tuple[bytes, UrlState]]
 """Digest and row of each child that a listing no longer has."""
 
@@ -125,7 +124,7 @@ class DoubtHandlers(RequestScheduler):
     def _is_doubted(self, known: UrlState, root: Root) -> bool:
         """Return whether a missing root, or a page of a root, is held; a missing root makes the run doubt its pages too."""
         if known.depth:
-            return root.url.endswith(DATABASE) or self._loses_too_much(root, 1)
+            return is_part(root.url, known.url) or self._loses_too_much(root, 1)
         self.table.put_losses(root.url, Losses(run=root.run, base=self.settings.doubt_least, lost=ALL))
         return True
 

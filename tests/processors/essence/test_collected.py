@@ -63,6 +63,15 @@ def test_bad_stream_removes_nothing(body: bytes, why: str) -> None:
     assert any(one in letter.reason for one in why.split("|"))
 
 
+def test_gateway_that_redirects_is_collected() -> None:
+    """A gateway may have moved: what is at the other address is a stream or nothing, and never an object of its own."""
+    there = "https://other.example/gatherer/soif/3"
+    assert [one.location for one in summaries(collected(stream(foreign("a")), url=there))] == [foreign("a").url]
+    letter, *rest = collected(b"<html>Sign in</html>", "text/html", url=there)
+    assert isinstance(letter, Rejected)
+    assert not summaries(rest)
+
+
 def test_bad_template_is_left_out() -> None:
     """A template with a property that cannot be read is rejected; the others are taken, and the whole is fetched again."""
     bad = to_template(foreign("bad"))._replace(within=("UPDATE",))
