@@ -14,7 +14,7 @@ from schemas.records import Summary
 from streams.cli import feed_access
 from streams.cli.feed_access import FeedAccess
 from streams.config.settings import load
-from streams.operations.feed import feed_file
+from streams.operations.feed import feed_file, open_feed
 from streams.store import Store
 
 PAST_NS = 1_700_000_000 * 10**9
@@ -56,11 +56,10 @@ def access(tmp_path: Path) -> Iterator[FeedAccess]:
 def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The data folders whose feeds were opened to be filled, one for each time."""
     opened: list[Path] = []
-    real = feed_access.open_feed
 
     def counted(folder: Path, *more: Any) -> Any:
         opened.append(folder)
-        return real(folder, *more)
+        return open_feed(folder, *more)
 
     monkeypatch.setattr(feed_access, "open_feed", counted)
     return opened
