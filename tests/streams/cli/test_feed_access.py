@@ -56,11 +56,14 @@ def access(tmp_path: Path) -> Iterator[FeedAccess]:
 def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The data folders whose feeds were opened to be filled, one for each time."""
     opened: list[Path] = []
+<<<<<<< HEAD
     real = open_feed
+=======
+>>>>>>> benchg
 
     def counted(folder: Path, *more: Any) -> Any:
         opened.append(folder)
-        return real(folder, *more)
+        return open_feed(folder, *more)
 
     monkeypatch.setattr(feed_access, "open_feed", counted)
     return opened
