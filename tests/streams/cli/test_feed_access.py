@@ -56,10 +56,6 @@ def access(tmp_path: Path) -> Iterator[FeedAccess]:
 def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The data folders whose feeds were opened to be filled, one for each time."""
     opened: list[Path] = []
-<<<<<<< HEAD
-    real = open_feed
-=======
->>>>>>> benchg
 
     def counted(folder: Path, *more: Any) -> Any:
         opened.append(folder)
