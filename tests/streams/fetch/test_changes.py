@@ -96,3 +96,14 @@ def test_changes_that_were_not_requested_are_a_failure(
         assert (event.kind, event.reason, event.retryable) == ("failed", "status 226", False)
 
     run(scenario())
+
+
+def test_unchanged_part_keeps_its_mark(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A status 304 with another ETag does not move the mark: the changes up to that one were not received."""
+
+    async def scenario() -> None:
+        async with edge({PART: make_answer("304 Not Modified", ETag='"e-9"')}) as world:
+            _, event = split(await collect(world))
+        assert (event.kind, event.validators.etag) == ("unchanged", '"e-1"')
+
+    run(scenario())
