@@ -29,6 +29,14 @@ def is_collected(obj: FetchedObject) -> bool:
     return obj.root is not None and obj.root.url.endswith(COLLECTED)
 
 
+def may_move(root: str, url: str, target: str) -> bool:
+    """Return whether a redirect is followed: below a listing of parts only to the same place below another one.
+
+    A login, or the portal of a network, is no gateway: that it answers instead does not remove what was collected.
+    """
+    return not root.endswith(COLLECTED) or ("?" not in target and target.endswith(COLLECTED + url.rpartition(COLLECTED)[2]))
+
+
 def unused(obj: FetchedObject) -> CrawlEvent:
     """Return the event that makes the frontier request an object as a whole the next time."""
     return CrawlEvent(

@@ -17,7 +17,7 @@ Laws:
 - A stream of changes alone ends in Partial: what it does not mention is kept, and each template in DELETE is a record Withdrawn. A
   template in DELETE without the name of its Gatherer withdraws that URL of the Gatherer that the stream names first.
 - What did not become summaries as a whole is requested again, without validators: the event UNUSED tells the frontier so. A later
-  stream of changes would not mention it.
+  stream of changes would not mention it. So are changes alone in place of the whole (status 200): they are no base of later ones.
 """
 
 from __future__ import annotations
@@ -135,6 +135,8 @@ def collected(walk: Walk, body: BinaryIO) -> Iterator[Summary | Withdrawn | Craw
     if walk.damage and walk.damage != CHANGES_ALONE:
         walk.damage = bounded(walk.damage, MAX_REASON)
         yield walk.rejected("", walk.damage)
+        yield unused(walk.obj)
+    elif walk.damage and walk.obj.status != CHANGED:
         yield unused(walk.obj)
 
 

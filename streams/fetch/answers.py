@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from processors.collector import may_move
 from processors.identity import frontier_key
 from schemas.records import (
     MAX_MOVES,
@@ -134,6 +135,8 @@ class Answers:
             return self.failed(FetchError("moved too often", retryable=False))
         if target in trail:
             return self.failed(FetchError("moved in a circle", retryable=False))
+        if not may_move(request.root.url, request.url, target):
+            return self.failed(FetchError(f"redirected to what is no part of a gateway: {target}", retryable=False))
         root = request.root
         if request.depth == 0 and root.host:
             root = msgspec.structs.replace(root, host=key)

@@ -56,6 +56,8 @@ def collected_url(text: str, ending: str) -> str:
     if not mark or scheme.lower() not in ("http", "https") or not rest.strip("/") or "?" in rest or "#" in rest:
         raise Failure(f"{printable(text)}: not the URL of a gateway (http://HOST:8380/)", USAGE)
     host, _, path = rest.partition("/")
+    if "@" in host:
+        raise Failure("a gateway is asked without name and password: give its URL without them", USAGE)
     path = f"/{path}".rstrip("/")
     named = (ending.rstrip("/"), ending.rstrip("/").rpartition("/")[0])
     below = next((path.removesuffix(each) for each in named if path.endswith(each)), path)

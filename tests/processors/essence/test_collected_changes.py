@@ -222,3 +222,10 @@ def test_rows_of_removed_members_end_with_the_next_whole() -> None:
         collector.take(collected(body, version=version))
     kept = [key for key, _ in collector.rows.scan(b"m|")]
     assert [key.rpartition(b"\0")[2].decode() for key in kept] == [foreign("c").oid]
+
+
+def test_changes_that_were_not_requested_are_no_whole() -> None:
+    """An answer with status 200 that has changes alone is used, and the whole is asked for: it is no base of later changes."""
+    records = collected(stream(foreign("a"), gone("b"), coverage="changes"))
+    assert [type(one) for one in records] == [Summary, Withdrawn, type(UNUSED_PART), Partial]
+    assert records[-2] == UNUSED_PART

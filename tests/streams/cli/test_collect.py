@@ -110,9 +110,9 @@ def test_url_of_a_gateway(gateway: str, path: str) -> None:
     assert collected_url(gateway + path, "/gatherer/soif/") == f"{gateway}/gatherer/soif/"
 
 
-@pytest.mark.parametrize("text", ["host", "ftp://host/", "http://", "http://host/?q=1", "file:///srv/"])
+@pytest.mark.parametrize("text", ["host", "ftp://host/", "http://", "http://host/?q=1", "http://user:word@host/", "file:///srv/"])
 def test_what_is_no_gateway(text: str) -> None:
-    """Anything but the URL of a web server is a usage error."""
+    """Anything but the URL of a web server is a usage error; so is one with a password, which would not be sent."""
     with pytest.raises(Failure, match="gateway"):
         collected_url(text, "/gatherer/soif/")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.records import OTHER_BASE, Root, Validators
+from schemas.records import OTHER_BASE, CrawlEvent, FetchedObject, Root, Validators
 
 PARTS = "/gatherer/soif/"
 PART = f"{PARTS}3"
@@ -94,5 +94,41 @@ def test_changes_that_were_not_requested_are_a_failure(
         assert got is None
         assert "a-im" not in headers
         assert (event.kind, event.reason, event.retryable) == ("failed", "status 226", False)
+
+    run(scenario())
+
+
+def test_unchanged_part_keeps_its_mark(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A status 304 with another ETag does not move the mark: the changes up to that one were not received."""
+
+    async def scenario() -> None:
+        async with edge({PART: make_answer("304 Not Modified", ETag='"e-9"')}) as world:
+            _, event = split(await collect(world))
+        assert (event.kind, event.validators.etag) == ("unchanged", '"e-1"')
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("path", [PART, PARTS])
+@pytest.mark.parametrize(
+    ("to", "kinds"),
+    [
+        ("/login?next=/gatherer/soif/3", ["failed"]),
+        ("http://portal.example/", ["failed"]),
+        ("http://portal.example{path}?session=1", ["failed"]),
+        ("http://portal.example/gatherer/soif/44", ["failed"]),
+        ("http://moved.example/harvest{path}", ["gone", "discovered"]),
+    ],
+)
+def test_redirect_to_what_is_no_gateway_is_a_failure(
+    path: str, to: str, kinds: list[str], edge: Any, run: Any, make_answer: Any
+) -> None:
+    """A login, or the portal of a network, in place of a gateway removes nothing; a gateway with another address has moved."""
+
+    async def scenario() -> None:
+        async with edge({path: make_answer("302 Found", Location=to.format(path=path))}) as world:
+            records = await collect(world, path)
+        assert [one.kind for one in records if isinstance(one, CrawlEvent)] == kinds
+        assert any(isinstance(one, FetchedObject) for one in records) == ("gone" in kinds)
 
     run(scenario())
