@@ -62,11 +62,11 @@ class ReadyStreams:
             for piece in pieces:
                 yield piece
                 file = _append(file, piece)
-            if file is not None and is_current():
-                _name(file, feed, mark)
+            if file is not None:
+                _name(file, feed, mark, is_current)
         finally:
             if file is not None:
-                file.close()
+                _close(file)
             self._turn.release()
 
 
@@ -91,15 +91,22 @@ def _append(file: BinaryIO | None, piece: bytes) -> BinaryIO | None:
     try:
         file.write(piece)
     except OSError:
-        with suppress(OSError):
-            file.close()
+        _close(file)
         return None
     return file
 
 
-def _name(file: BinaryIO, feed: Path, mark: Mark) -> None:
-    """Give a file its name, and delete those of other marks."""
+def _close(file: BinaryIO) -> None:
+    """Close a file; what its buffer has still may find no room."""
+    with suppress(OSError):
+        file.close()
+
+
+def _name(file: BinaryIO, feed: Path, mark: Mark, is_current: Callable[[], bool]) -> None:
+    """Give a file its name, and delete those of other marks, if its mark is that of the feed still."""
     with suppress(OSError), _folder(feed.parent) as folder:
+        if not is_current():
+            return
         file.flush()
         # Otherwise it might have its name, and less than all of its content, after a power failure.
         os.fsync(file.fileno())

@@ -98,7 +98,7 @@ def test_two_at_once_write_one_file(feed: Path) -> None:
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
 
 
-@pytest.mark.parametrize("failing", ["open", "write", "link", "room"])
+@pytest.mark.parametrize("failing", ["open", "write", "flush", "link", "room"])
 def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     """Where no file can be opened, written or named, or the disk is nearly full, the stream is whole, and there is no file."""
     ready = ReadyStreams()
@@ -108,12 +108,28 @@ def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest
         raise OSError("as on a full disk")
 
     match failing:
-        case "write":
-            # /dev/full refuses what is written to it.
-            monkeypatch.setattr("sinks.feed.ready._unnamed", lambda _: open("/dev/full", "wb", buffering=0))  # noqa: SIM115 - closed by what is tested
+        case "write" | "flush":
+            # /dev/full refuses what is written to it; what waits in a buffer, only when it is flushed or closed.
+            size = 0 if failing == "write" else 8_192
+            monkeypatch.setattr("sinks.feed.ready._unnamed", lambda _: open("/dev/full", "wb", buffering=size))  # noqa: SIM115 - closed by what is tested
         case "room":
             monkeypatch.setattr("sinks.feed.ready.ROOM", 1 << 62)
         case _:
             monkeypatch.setattr(f"sinks.feed.ready.os.{failing}", fail)
     assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert names(feed) == []
+    monkeypatch.undo()
+    assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"], "the next stream is written"
+
+
+def test_feed_that_cannot_be_read_at_the_end(feed: Path) -> None:
+    """If it cannot be known whether the feed has changed, a stream that was made already is whole, and there is no file."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+
+    def busy() -> bool:
+        raise OSError("database is locked")
+
+    assert list(ready.kept(feed, FIRST, iter(PIECES), busy)) == PIECES
     assert names(feed) == []
