@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from starlette.requests import Request
@@ -101,6 +101,11 @@ class Gateway:
     async def piece(self, stream: Stream, pieces: Iterator[bytes]) -> bytes | None:
         """Return the next piece of an export; None at its end. Raises what making it raises."""
         return await self._pieces.run(stream.client, lambda: next(pieces, None))
+
+    def drop(self, pieces: Iterator[bytes]) -> None:
+        """End an export of which no more is asked for, once the piece that is being made is complete: it may hold files."""
+        if isinstance(pieces, Generator):
+            self._pieces.after(pieces.close)
 
     def searcher(self, index: BrokerIndex) -> Searcher:
         """Return a searcher of an index."""
