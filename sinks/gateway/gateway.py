@@ -102,10 +102,15 @@ class Gateway:
         """Return the next piece of an export; None at its end. Raises what making it raises."""
         return await self._pieces.run(stream.client, lambda: next(pieces, None))
 
-    def drop(self, pieces: Iterator[bytes]) -> None:
-        """End an export of which no more is asked for, once the piece that is being made is complete: it may hold files."""
-        if isinstance(pieces, Generator):
-            self._pieces.after(pieces.close)
+    def drop(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
+        """End an export of which no more is asked for, and close what it reads, once the piece that is being made is complete."""
+
+        def end() -> None:
+            if isinstance(pieces, Generator):
+                pieces.close()
+            close()
+
+        self._pieces.after(end)
 
     def searcher(self, index: BrokerIndex) -> Searcher:
         """Return a searcher of an index."""

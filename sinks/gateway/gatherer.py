@@ -151,8 +151,8 @@ class GathererRoutes:
         pieces = self._pieces(wanted, source)
 
         def drop() -> None:
-            end()
-            self._gateway.drop(pieces)
+            stream.end()
+            self._gateway.drop(pieces, source.close)
 
         answer = LongAnswer(_sliced(export_pieces(self._gateway, stream, b"", pieces)), drop, MEDIA, headers)
         answer.status_code = 226 if wanted.delta else 200
