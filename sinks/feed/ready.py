@@ -24,6 +24,8 @@ from sinks.feed.mark import Mark
 
 ROOM = 4
 """A file is written if the disk has room for so many of them."""
+FLUSHED = 32 << 20
+"""Bytes that are flushed to the disk at once at the most: other streams wait meanwhile."""
 
 
 class ReadyStreams:
@@ -49,8 +51,7 @@ class ReadyStreams:
         again, self._asked = self._asked == mark, mark
         if again:
             return self._written(feed, mark, pieces, is_current)
-        _delete(feed)
-        return pieces
+        return _first(feed, pieces)
 
     def _written(self, feed: Path, mark: Mark, pieces: Iterator[bytes], is_current: Callable[[], bool]) -> Iterator[bytes]:
         if not self._turn.acquire(blocking=False):
@@ -68,6 +69,12 @@ class ReadyStreams:
             if file is not None:
                 _close(file)
             self._turn.release()
+
+
+def _first(feed: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Delete the files of all marks, in the thread that makes the pieces: that of a large file takes long."""
+    _delete(feed)
+    yield from pieces
 
 
 def _path(feed: Path, mark: Mark) -> Path:
@@ -90,6 +97,8 @@ def _append(file: BinaryIO | None, piece: bytes) -> BinaryIO | None:
         return None
     try:
         file.write(piece)
+        if (at := file.tell()) // FLUSHED != (at - len(piece)) // FLUSHED:
+            os.fdatasync(file.fileno())
     except OSError:
         _close(file)
         return None

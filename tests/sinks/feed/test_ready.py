@@ -54,7 +54,9 @@ def test_file_of_an_earlier_mark_is_deleted(feed: Path) -> None:
     ready = ReadyStreams()
     for _ in range(2):
         ask(ready, feed, FIRST)
+    ready.kept(feed, SECOND, iter(PIECES), current)  # never begun: nothing is done where a stream is only asked for
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
+    ready = ReadyStreams()
     assert ask(ready, feed, SECOND) == (b"onetwothree", False)
     assert names(feed) == []
     ask(ready, feed, SECOND)
@@ -121,6 +123,18 @@ def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest
     monkeypatch.undo()
     assert ask(ready, feed, FIRST) == (b"onetwothree", False)
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"], "the next stream is written"
+
+
+def test_file_is_flushed_while_it_is_written(feed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is flushed when a stream ends, while others wait, is a bounded part of it."""
+    flushed: list[int] = []
+    monkeypatch.setattr("sinks.feed.ready.FLUSHED", 4)
+    monkeypatch.setattr("sinks.feed.ready.os.fdatasync", lambda _: flushed.append(1))
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert flushed == [1, 1]
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
 
 
 def test_feed_that_cannot_be_read_at_the_end(feed: Path) -> None:
