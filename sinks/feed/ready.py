@@ -126,9 +126,17 @@ def _name(file: BinaryIO, feed: Path, mark: Mark, is_current: Callable[[], bool]
 
 def _delete(feed: Path) -> None:
     """Delete the files of all marks."""
-    with suppress(OSError):
-        for path in feed.parent.glob(f"{feed.name}.*.gz"):
+    for path in _found(feed):
+        # One that cannot be deleted keeps no other one.
+        with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def _found(feed: Path) -> list[Path]:
+    """Return the paths of the files of all marks."""
+    with suppress(OSError):
+        return list(feed.parent.glob(f"{feed.name}.*.gz"))
+    return []
 
 
 @contextmanager

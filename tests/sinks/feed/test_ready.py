@@ -63,6 +63,20 @@ def test_file_of_an_earlier_mark_is_deleted(feed: Path) -> None:
     assert names(feed) == [f"feed.sqlite.{SECOND}.gz"]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_what_cannot_be_deleted_keeps_nothing_else(feed: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    """A folder with a name like that of a file stays; the files of earlier marks are deleted all the same."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    ask(ready, feed, FIRST)
+    foreign = feed.with_name(f"{feed.name}.foreign.gz")
+    foreign.mkdir()
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: iter(sorted(glob(folder, pattern), reverse=first)))
+    assert ask(ready, feed, SECOND) == (b"onetwothree", False)
+    assert names(feed) == [foreign.name]
+
+
 def test_stream_that_ends_early_leaves_nothing(feed: Path) -> None:
     """A reader that goes, or an error in the middle, leaves no file; the next one that asks makes it."""
     ready = ReadyStreams()
