@@ -24,6 +24,8 @@ from sinks.feed.mark import Mark
 
 ROOM = 4
 """A file is written if the disk has room for so many of them."""
+FLUSHED = 32 << 20
+"""Bytes that are flushed to the disk at once at the most: other streams wait meanwhile."""
 
 
 class ReadyStreams:
@@ -49,8 +51,7 @@ class ReadyStreams:
         again, self._asked = self._asked == mark, mark
         if again:
             return self._written(feed, mark, pieces, is_current)
-        _delete(feed)
-        return pieces
+        return _first(feed, pieces)
 
     def _written(self, feed: Path, mark: Mark, pieces: Iterator[bytes], is_current: Callable[[], bool]) -> Iterator[bytes]:
         if not self._turn.acquire(blocking=False):
@@ -62,12 +63,18 @@ class ReadyStreams:
             for piece in pieces:
                 yield piece
                 file = _append(file, piece)
-            if file is not None and is_current():
-                _name(file, feed, mark)
+            if file is not None:
+                _name(file, feed, mark, is_current)
         finally:
             if file is not None:
-                file.close()
+                _close(file)
             self._turn.release()
+
+
+def _first(feed: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Delete the files of all marks, in the thread that makes the pieces: that of a large file takes long."""
+    _delete(feed)
+    yield from pieces
 
 
 def _path(feed: Path, mark: Mark) -> Path:
@@ -90,16 +97,25 @@ def _append(file: BinaryIO | None, piece: bytes) -> BinaryIO | None:
         return None
     try:
         file.write(piece)
+        if (at := file.tell()) // FLUSHED != (at - len(piece)) // FLUSHED:
+            os.fdatasync(file.fileno())
     except OSError:
-        with suppress(OSError):
-            file.close()
+        _close(file)
         return None
     return file
 
 
-def _name(file: BinaryIO, feed: Path, mark: Mark) -> None:
-    """Give a file its name, and delete those of other marks."""
+def _close(file: BinaryIO) -> None:
+    """Close a file; what its buffer has still may find no room."""
+    with suppress(OSError):
+        file.close()
+
+
+def _name(file: BinaryIO, feed: Path, mark: Mark, is_current: Callable[[], bool]) -> None:
+    """Give a file its name, and delete those of other marks, if its mark is that of the feed still."""
     with suppress(OSError), _folder(feed.parent) as folder:
+        if not is_current():
+            return
         file.flush()
         # Otherwise it might have its name, and less than all of its content, after a power failure.
         os.fsync(file.fileno())
@@ -110,9 +126,17 @@ def _name(file: BinaryIO, feed: Path, mark: Mark) -> None:
 
 def _delete(feed: Path) -> None:
     """Delete the files of all marks."""
-    with suppress(OSError):
-        for path in feed.parent.glob(f"{feed.name}.*.gz"):
+    for path in _found(feed):
+        # One that cannot be deleted keeps no other one.
+        with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def _found(feed: Path) -> list[Path]:
+    """Return the paths of the files of all marks."""
+    with suppress(OSError):
+        return list(feed.parent.glob(f"{feed.name}.*.gz"))
+    return []
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from starlette.requests import Request
@@ -101,6 +101,16 @@ class Gateway:
     async def piece(self, stream: Stream, pieces: Iterator[bytes]) -> bytes | None:
         """Return the next piece of an export; None at its end. Raises what making it raises."""
         return await self._pieces.run(stream.client, lambda: next(pieces, None))
+
+    def drop(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
+        """End an export of which no more is asked for, and close what it reads, once the piece that is being made is complete."""
+
+        def end() -> None:
+            if isinstance(pieces, Generator):
+                pieces.close()
+            close()
+
+        self._pieces.after(end)
 
     def searcher(self, index: BrokerIndex) -> Searcher:
         """Return a searcher of an index."""

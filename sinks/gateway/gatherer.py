@@ -148,7 +148,13 @@ class GathererRoutes:
             return FileAnswer(source.ready, end, MEDIA, headers)
         if wanted.delta:
             headers |= {"IM": "soif", "Delta-Base": f'"{wanted.since}"'}
-        answer = LongAnswer(_sliced(export_pieces(self._gateway, stream, b"", self._pieces(wanted, source))), end, MEDIA, headers)
+        pieces = self._pieces(wanted, source)
+
+        def drop() -> None:
+            stream.end()
+            self._gateway.drop(pieces, source.close)
+
+        answer = LongAnswer(_sliced(export_pieces(self._gateway, stream, b"", pieces)), drop, MEDIA, headers)
         answer.status_code = 226 if wanted.delta else 200
         return answer
 

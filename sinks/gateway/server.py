@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
 from sinks.gateway.file_sending import SEND_FILE, send_file
-from sinks.gateway.guard import ABORT, client_key
+from sinks.gateway.guard import ABORT, BrokenOffError, client_key
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 
@@ -95,6 +95,9 @@ class Protocol(H11Protocol):
         cycle: RequestResponseCycle = self.cycle
         if cycle.scope["method"] == "HEAD":
             return
+        # h11 takes no data of an answer then, and the socket may be that of another connection already.
+        if cycle.disconnected or self.transport.is_closing():
+            raise BrokenOffError("its reader has gone")
         # The file is all of the body: what is counted here is sent there (h11: "Support for sendfile()").
         self.conn.send_with_data_passthrough(h11.Data(data=cast("bytes", range(size))))
         await send_file(self.transport, file, size)

@@ -13,7 +13,8 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
 SHARE = 8
 """Maximum number of searches of one client that wait."""
@@ -59,8 +60,19 @@ class Slots:
         except BaseException:
             self._release()
             raise
-        future.add_done_callback(lambda _: self._release())
+        future.add_done_callback(self._ended)
         return await asyncio.shield(future)
+
+    def after(self, act: Callable[[], object]) -> None:
+        """Call something in a thread that has nothing else to do; not at all once the threads have ended."""
+        with suppress(RuntimeError):
+            self._threads.submit(act)
+
+    def _ended(self, answer: asyncio.Future[Any]) -> None:
+        """Release the turn of an answer; if its client has gone, nobody else takes note of its error."""
+        if not answer.cancelled():
+            answer.exception()
+        self._release()
 
     async def _take(self, client: str) -> None:
         """Wait for a turn. Raises BusyError."""

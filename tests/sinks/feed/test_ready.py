@@ -54,11 +54,27 @@ def test_file_of_an_earlier_mark_is_deleted(feed: Path) -> None:
     ready = ReadyStreams()
     for _ in range(2):
         ask(ready, feed, FIRST)
+    ready.kept(feed, SECOND, iter(PIECES), current)  # never begun: nothing is done where a stream is only asked for
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
+    ready = ReadyStreams()
     assert ask(ready, feed, SECOND) == (b"onetwothree", False)
     assert names(feed) == []
     ask(ready, feed, SECOND)
     assert names(feed) == [f"feed.sqlite.{SECOND}.gz"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_cannot_be_deleted_keeps_nothing_else(feed: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    """A folder with a name like that of a file stays; the files of earlier marks are deleted all the same."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    ask(ready, feed, FIRST)
+    foreign = feed.with_name(f"{feed.name}.foreign.gz")
+    foreign.mkdir()
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: iter(sorted(glob(folder, pattern), reverse=first)))
+    assert ask(ready, feed, SECOND) == (b"onetwothree", False)
+    assert names(feed) == [foreign.name]
 
 
 def test_stream_that_ends_early_leaves_nothing(feed: Path) -> None:
@@ -98,7 +114,7 @@ def test_two_at_once_write_one_file(feed: Path) -> None:
     assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
 
 
-@pytest.mark.parametrize("failing", ["open", "write", "link", "room"])
+@pytest.mark.parametrize("failing", ["open", "write", "flush", "link", "room"])
 def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     """Where no file can be opened, written or named, or the disk is nearly full, the stream is whole, and there is no file."""
     ready = ReadyStreams()
@@ -108,12 +124,40 @@ def test_what_prevents_a_file_prevents_no_stream(feed: Path, monkeypatch: pytest
         raise OSError("as on a full disk")
 
     match failing:
-        case "write":
-            # /dev/full refuses what is written to it.
-            monkeypatch.setattr("sinks.feed.ready._unnamed", lambda _: open("/dev/full", "wb", buffering=0))  # noqa: SIM115 - closed by what is tested
+        case "write" | "flush":
+            # /dev/full refuses what is written to it; what waits in a buffer, only when it is flushed or closed.
+            size = 0 if failing == "write" else 8_192
+            monkeypatch.setattr("sinks.feed.ready._unnamed", lambda _: open("/dev/full", "wb", buffering=size))  # noqa: SIM115 - closed by what is tested
         case "room":
             monkeypatch.setattr("sinks.feed.ready.ROOM", 1 << 62)
         case _:
             monkeypatch.setattr(f"sinks.feed.ready.os.{failing}", fail)
     assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert names(feed) == []
+    monkeypatch.undo()
+    assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"], "the next stream is written"
+
+
+def test_file_is_flushed_while_it_is_written(feed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is flushed when a stream ends, while others wait, is a bounded part of it."""
+    flushed: list[int] = []
+    monkeypatch.setattr("sinks.feed.ready.FLUSHED", 4)
+    monkeypatch.setattr("sinks.feed.ready.os.fdatasync", lambda _: flushed.append(1))
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+    assert ask(ready, feed, FIRST) == (b"onetwothree", False)
+    assert flushed == [1, 1]
+    assert names(feed) == [f"feed.sqlite.{FIRST}.gz"]
+
+
+def test_feed_that_cannot_be_read_at_the_end(feed: Path) -> None:
+    """If it cannot be known whether the feed has changed, a stream that was made already is whole, and there is no file."""
+    ready = ReadyStreams()
+    ask(ready, feed, FIRST)
+
+    def busy() -> bool:
+        raise OSError("database is locked")
+
+    assert list(ready.kept(feed, FIRST, iter(PIECES), busy)) == PIECES
     assert names(feed) == []

@@ -11,10 +11,14 @@ from typing import BinaryIO
 
 import pytest
 import uvloop
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from sinks.gateway import guard
-from sinks.gateway.file_sending import send_file
+from sinks.gateway.file_sending import FileAnswer, send_file
 from sinks.gateway.guard import BrokenOffError
+from sinks.gateway.server import Protocol
 
 SIZE = 8_000_000
 """More than the buffers of a connection hold."""
@@ -106,3 +110,32 @@ def test_file_that_became_shorter(file: BinaryIO) -> None:
 
     with pytest.raises(BrokenOffError, match="shorter"):
         sent(file, SIZE, read)
+
+
+def test_reader_that_goes_before_the_answer(file: BinaryIO) -> None:
+    """A client that has gone when the answer begins is nothing unexpected, and the answer ends."""
+
+    async def scenario() -> list[str]:
+        done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        ends: list[str] = []
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            try:
+                await FileAnswer(file, lambda: ends.append("ended"), "text/plain", {})(scope, receive, send)
+            except Exception as error:  # noqa: BLE001 - which one is what is tested
+                done.set_result(error)
+            else:
+                done.set_result(None)
+
+        config = Config(answer, http=Protocol, lifespan="off", log_config=None)
+        config.load()
+        loop = asyncio.get_running_loop()
+        async with await loop.create_server(lambda: Protocol(config, ServerState(), {}), "127.0.0.1", 0) as server:
+            with socket.create_connection(server.sockets[0].getsockname()) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return [*ends, type(await done).__name__, *ends]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(scenario()) == ["BrokenOffError", "ended"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from schemas.soif import parse
 from sinks.feed.feed import Feed
@@ -58,6 +61,42 @@ def test_ready_file_has_one_mark(source: Source) -> None:
         assert ["content-length" in headers for _, headers, _ in found] == [False, False, True, True]
     # Parts, changes and prefixes have streams of their own.
     assert all("content-length" not in source.get(path)[1] for path in ("/gatherer/soif/3", "/gatherer/soif?prefix=http:"))
+
+
+def test_reader_that_goes_leaves_no_open_file(source: Source) -> None:
+    """A stream that is being written to a file ends at once when its reader has gone: the next one is written."""
+    gc.disable()
+    try:
+        source.get()
+        assert source.client.portal is not None
+        source.client.portal.call(_leave, source.client)
+        assert ["content-length" in source.get()[1] for _ in range(2)] == [False, True]
+    finally:
+        gc.enable()
+
+
+async def _leave(client: TestClient) -> None:
+    """Ask for the whole stream, and go while it is sent."""
+    begun = asyncio.Event()
+    messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            begun.set()
+            await asyncio.Event().wait()
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET", "scheme": "http",
+        "path": "/gatherer/soif", "raw_path": b"/gatherer/soif", "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 50_000), "server": ("localhost", 80),
+    }  # fmt: skip
+    await client.app(scope, receive, send)
 
 
 def test_about_the_gatherer(source: Source) -> None:

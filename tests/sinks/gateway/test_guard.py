@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterator
 
@@ -209,6 +210,32 @@ def test_search_of_a_client_that_has_gone_is_not_begun(gate: threading.Event) ->
         slots.close()
 
     asyncio.run(run())
+
+
+def test_failure_of_a_search_whose_client_has_gone_is_no_unhandled_error(gate: threading.Event) -> None:
+    """A search that has begun ends with an error after its client has gone: the event loop has nothing to report."""
+    reported: list[str] = []
+    begun = threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        gate.wait(30)
+        raise OSError("its file was closed")
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(str(context["message"])))
+        slots = Slots(1, 3, 30)
+        task = asyncio.create_task(slots.run("a", fail))
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        await asyncio.wait([task])
+        gate.set()
+        assert await slots.run("b", lambda: True)
+        slots.close()
+
+    asyncio.run(run())
+    gc.collect()
+    assert reported == []
 
 
 def test_search_that_waits_no_longer_makes_room(gate: threading.Event) -> None:
