@@ -104,3 +104,14 @@ def test_second_root_of_a_run_waits_for_the_look_up_of_its_host(partition: Parti
     partition.seed()
     assert [each.kind for each in requests(partition.seed(url=f"{SITE}b", run="2"))] == ["resolve"]
     assert not requests(partition.seed(run="2"))
+
+
+def test_run_waits_for_the_pause_of_another_root(partition: Partition) -> None:
+    """A request that the edge returns for the long pause of its root lets its host rest: the run waits, and the queue stays."""
+    begun_at_once = requests(partition.resolve(partition.seed()))
+    partition.seed(Plan(pause=600_000), url=f"{SITE}slow")
+    (slow,) = requests(partition.answer(begun_at_once[0]))
+    assert not requests(partition.answer(slow, "deferred", wait=599_000))
+    assert outstanding(partition.rows, partition.now + 60_000)
+    assert not requests(partition.tick(partition.now + 598_999))
+    assert [each.url for each in requests(partition.tick(partition.now + 1))] == [slow.url]
