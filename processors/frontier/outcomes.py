@@ -237,11 +237,20 @@ class OutcomeHandlers(SitemapHandlers):
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         elif known is not None:
             due = self.now + event.wait
-            site = self.table.host(event.host)
-            self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))
-            self.table.wake_at(event.host, HOST_WAKE, due)
+            self._leave_alone(event.host, known, due)
             self.table.enqueue(event.host, digest, known.but(state="queued"))
         yield from self.pump(event.host)
+
+    def _leave_alone(self, host: str, known: UrlState, due: int) -> None:
+        """Let a host rest until `due` ms if the pause of a URL explains that, so that a run waits; otherwise hold it."""
+        site = self.table.host(host)
+        pause = pause_of(site, max(self.settings.pause, self.pause_of(known)))
+        if self.settings.edge_patience < pause >= due - self.now and site.next_allowed <= self.now:
+            site = site.but(rests=max(site.rests, due))
+        else:
+            site = site.but(next_allowed=max(site.next_allowed, due))
+        self.table.put_host(host, site)
+        self.table.wake_at(host, HOST_WAKE, due)
 
     def backoff(self, tries: int, wait: int) -> int:
         """Return the ms to wait before the next try."""

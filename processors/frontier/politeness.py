@@ -4,7 +4,8 @@ Laws:
 - The pause in force is the longest of those of the settings, of the root, of the host's Crawl-delay, and of its overload.
 - A host has as many outstanding requests as fit into the patience of the fetch edge at that pause, at least one and at most
   `credit`: more would wait for longer than the edge lets them, and come back as `deferred`.
-- A pause beyond that patience passes here, all but half of the patience: a request is not in flight while its host rests.
+- A pause beyond that patience passes here, all but half of the patience: a request is not in flight while its host rests. One
+  beyond a minute passes here as a whole: an edge that has started since would not know of the rest.
 - 429, 503 and Retry-After concern the host, not only the URL (RFC 6585, 4; RFC 9110, 15.6.4 and 10.2.3): no request is made until
   the wait is over, at least one pause. The pause doubles with such an answer, and with one that takes twice the usual time, but
   once for all requests that were made before it did; it is halved with every other answer for a page, down to what it was.
@@ -24,6 +25,8 @@ OVERLOADED = (429, 503)
 """Statuses by which a server asks for fewer requests."""
 LONGEST_PAUSE = 60_000
 """Longest pause in ms because of overload."""
+EDGE_START = 60_000
+"""Longest time in ms that the fetch edge leaves each host alone after its start, for an answer that it does not know of."""
 MOMENT = 1_000
 """Time in ms by which a host at the longest pause is held beyond it."""
 LEAST_PAUSE = 500
@@ -55,7 +58,8 @@ def credit_of(pause: int, credit: int, patience: int) -> int:
 
 def rested(site: HostState, pause: int, patience: int, now: int) -> HostState:
     """Return the row of a host that was requested until now; `pause`: in force, `patience`: of the edge, both in ms."""
-    rests = now + pause - patience // 2 if pause > patience else 0
+    early = patience // 2 if pause <= EDGE_START else 0
+    rests = now + pause - early if pause > patience else 0
     row: HostState = site if rests <= site.rests else site.but(rests=rests)
     return row
 

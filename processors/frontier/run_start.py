@@ -17,6 +17,7 @@ from processors.frontier.plans.options import RootOptions
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
+from processors.schemes import scheme_of
 from schemas.records import CrawlEvent, Link, Root
 
 
@@ -42,7 +43,7 @@ class RunHandlers(DiscoveryHandlers):
                 yield from self.found(host, link, 0, root, event.url)
             hosts[host] = None
             yield from self.known_sitemaps(host, root)
-        yield from self._pump_anew(hosts)
+        yield from self._pump_anew(hosts, root.run)
         yield from self.report(root, refused=self.table.limited(root.url))
 
     def continue_run(self) -> Iterator[Output]:
@@ -53,7 +54,7 @@ class RunHandlers(DiscoveryHandlers):
                 root_index.put_part(self.table.rows, url.decode(), None)
             else:
                 yield from self._begin(root, part, hosts)
-                yield from self._pump_anew(hosts)
+                yield from self._pump_anew(hosts, root.run)
 
     def _begin(self, root: Root, part: root_index.Part, hosts: dict[str, None]) -> Generator[Output, None, set[bytes]]:
         """Request the next URLs of a root for its run, and return their digests; `hosts` gets the hosts to request from."""
@@ -102,9 +103,9 @@ class RunHandlers(DiscoveryHandlers):
         elif known.state in ("queued", "asked", "waiting"):
             self.table.put(host, digest, known.but(whole=True))
 
-    def _pump_anew(self, hosts: dict[str, None]) -> Iterator[Output]:
+    def _pump_anew(self, hosts: dict[str, None], run: str) -> Iterator[Output]:
         for host in hosts:
-            self._look_up_anew(host)
+            self._look_up_anew(host, run)
             yield from self.pump(host)
 
     def _ask_anew(self, host: str, digest: bytes, known: UrlState, root: Root, *, changed: bool) -> Iterator[Output]:
@@ -118,11 +119,13 @@ class RunHandlers(DiscoveryHandlers):
         found = ((host, self.table.get(host, digest)) for host, site in self.table.hosts() for digest in site.flying)
         return {host: None for host, known in found if known is not None and (known.state, known.origin) == ("asked", self.origin)}
 
-    def _look_up_anew(self, host: str) -> None:
-        """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
+    def _look_up_anew(self, host: str, run: str) -> None:
+        """Drop a host look-up that an earlier run left pending, since its answer may be lost: once in a run, whatever its roots."""
         site = self.table.host(host)
-        if site.asking and site.asked != self.origin:
-            self.table.put_host(host, site.but(asking=0))
+        if site.begun == run or not scheme_of(host).paced:
+            return
+        dropped = site.asking and site.asked != self.origin
+        self.table.put_host(host, site.but(begun=run, asking=0 if dropped else site.asking))
 
     def _comes_back(self, host: str, known: UrlState, root: Root) -> bool:
         """Return whether a run requests a gone URL once more."""

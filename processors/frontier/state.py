@@ -138,6 +138,8 @@ class HostState(_Row, frozen=True, array_like=True):
     """Slow answers in a row."""
     rests: int = 0
     """Time in ms since the epoch until when its pause, if the edge would not wait for so long, keeps it from requests."""
+    begun: str = ""
+    """The run in which a look-up that an earlier run had left pending was dropped, or would have been."""
 
 
 class Budget(_Row, frozen=True, array_like=True):

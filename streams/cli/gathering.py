@@ -28,7 +28,7 @@ from streams.config.settings import Settings
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.held import held_hosts, held_lines
-from streams.embedded.outcomes import CLOSED, doubts, failures
+from streams.embedded.outcomes import CLOSED, HELD, doubts, failures
 from streams.embedded.watching import Watch
 from streams.fetch.answers import ALLOW
 from streams.store import LockedError, Store
@@ -213,7 +213,7 @@ class Gathering:
                 note(doubt.line + (hint if doubt.example == doubt.root else ""))
             for root, reason in failed:
                 if root not in {doubt.root for doubt in doubted}:
-                    note(f"{root}: {reason}{'' if ALLOW in reason or CLOSED in reason else hint}")
+                    note(f"{root}: {reason}{'' if any(each in reason for each in (ALLOW, CLOSED, HELD)) else hint}")
             upkeep.upkeep(runner, self.settings.retention)
         if not (self.quiet or self.json):
             note(SEARCH)

@@ -35,11 +35,11 @@ class HeldHost(NamedTuple):
     def line(self) -> str:
         """One line for the user."""
         what = "1 URL waits" if self.urls == 1 else f"{self.urls:,} URLs wait"
-        return f"{self.host}: {what} until {_time(self.until)}: {self.reason}"
+        return f"{self.host}: {what} until {shown_time(self.until)}: {self.reason}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the host as JSON."""
-        return self._asdict() | {"until": _time(self.until)}
+        return self._asdict() | {"until": shown_time(self.until)}
 
 
 def held_hosts(store: Store, now: int, roots: Collection[str]) -> list[HeldHost]:
@@ -56,7 +56,8 @@ def held_lines(found: Sequence[HeldHost]) -> list[str]:
     lines = [each.line for each in found[:SHOWN]]
     if rest := found[SHOWN:]:
         urls = sum(each.urls for each in rest)
-        lines.append(f"{len(rest):,} more hosts with {urls:,} URLs wait, the last until {_time(max(each.until for each in rest))}")
+        last = shown_time(max(each.until for each in rest))
+        lines.append(f"{len(rest):,} more hosts with {urls:,} URLs wait, the last until {last}")
     return lines
 
 
@@ -81,6 +82,6 @@ def _held(rows: Rows, now: int, roots: set[str]) -> Iterator[HeldHost]:
             yield HeldHost(host, urls, until, reason)
 
 
-def _time(moment: int) -> str:
+def shown_time(moment: int) -> str:
     """Return a time in ms since the epoch for people, in UTC."""
     return f"{datetime.fromtimestamp(min(moment, LAST) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

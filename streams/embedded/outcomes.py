@@ -12,11 +12,15 @@ from processors.identity import frontier_key, url_digest
 from processors.schemes import is_listing, scheme_of
 from schemas.codec import decode
 from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root
+from streams.clock import now_ms
+from streams.embedded.held import ASKED, shown_time
 from streams.store import Store
 from streams.store.murmur2 import partition as partition_of
 
 CLOSED = "outside of its hours until"
 """Begins the reason of a root whose hosts are not asked now; the time follows."""
+HELD = "not asked until"
+"""The same, for a host that asked for a pause."""
 
 
 def known(store: Store, url: str) -> UrlState | None:
@@ -30,11 +34,15 @@ def _table(store: Store, url: str) -> Table | None:
     return Table(rows) if rows is not None else None
 
 
-def _closed(store: Store, url: str) -> str:
-    """Return why a queued URL waits, if it does so for the hours of its roots, else ""."""
+def _waits(store: Store, url: str) -> str:
+    """Return why a queued URL waits, if it does so for the hours of its roots or for a pause that its host asked for, else ""."""
     table = _table(store, url)
-    opens = table.host(frontier_key(url)).opens if table is not None else 0
-    return f"{CLOSED} {datetime.fromtimestamp(opens / 1000, UTC):%H:%M} UTC (harvest run asks it then)" if opens else ""
+    if table is None:
+        return ""
+    site, now = table.host(frontier_key(url)), now_ms()
+    if site.next_allowed > max(now, site.opens):
+        return f"{HELD} {shown_time(site.next_allowed)}: {ASKED}"
+    return f"{CLOSED} {datetime.fromtimestamp(site.opens / 1000, UTC):%H:%M} UTC (harvest run asks it then)" if site.opens else ""
 
 
 def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
@@ -103,7 +111,7 @@ def _failure(store: Store, url: str) -> str:
         row = known(store, url)
         if row is not None and row.state == "ok":
             return ""
-        if row is not None and row.state == "queued" and (reason := _closed(store, url)):
+        if row is not None and row.state == "queued" and (reason := _waits(store, url)):
             return reason
         event = _last(store, url)
         if row is None or event is None:

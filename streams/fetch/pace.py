@@ -19,12 +19,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from processors.frontier.politeness import EDGE_START
+
 MANY = 4_096
 """Maximum number of slots, not counting those in use."""
 
 
-LONGEST_START = 60.0
-"""Longest pause after a start, in seconds."""
+LONGEST_START = EDGE_START / 1000
+"""Longest pause after a start, in seconds: the frontier passes longer ones itself."""
 
 
 class TooLongError(Exception):

@@ -50,7 +50,8 @@ class Progress:
         slow = self.runner.tally.slow
         if len(slow) > self._slow:
             for host, pause in islice(list(slow.items()), self._slow, ROOTS):
-                self.say(f"{printable(host)}: its robots.txt asks for a pause; {pause / 1000:g} s are kept between requests")
+                why = "for its robots.txt, its load or its roots"
+                self.say(f"{printable(host)}: {pause / 1000:g} s are kept between requests ({why})")
             self._slow = len(slow)
         if now >= self._next:
             self._next = now + self._every

@@ -118,5 +118,8 @@ def test_run_that_leaves_a_held_host_reports_it(harvest: Any, site: Site) -> Non
     (held,) = json.loads(result.stdout)["waiting"]
     assert held["urls"] > 0
     assert "it asked for a pause (429, 503 or Retry-After)" in result.stderr
+    again = harvest("gather", *ALLOW, code=1).stderr
+    assert f"{site.url}: not asked until {held['until']}" in again
+    assert "roots remove" not in again
     Path("folder").mkdir()
     assert json.loads(harvest("gather", "folder", "--json", *ALLOW).stdout)["waiting"] == []

@@ -73,7 +73,7 @@ def test_excessive_crawl_delay_is_cut(harvest: Any, site: Site, monkeypatch: pyt
     monkeypatch.setattr(outcomes, "LONGEST_DELAY", 11.0)
     site.files |= {"/": b"<title>Alone</title>", "/robots.txt": b"User-agent: *\nCrawl-delay: 9999999999\n"}
     told = harvest("gather", site.url, *ALLOW).stderr
-    assert f"{site.url.rstrip('/')}: its robots.txt asks for a pause; 11 s are kept between requests\n" in told
+    assert f"{site.url.rstrip('/')}: 11 s are kept between requests (for its robots.txt, its load or its roots)\n" in told
 
 
 def test_failing_server_loses_no_objects(harvest: Any, site: Site) -> None:
