@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -127,6 +127,15 @@ def gathered_root(
         if os.path.commonpath((path, data)) == data:
             raise Failure(f"{text}: {'' if path == data else 'in '}the data folder itself (--data names another one)")
     return root
+
+
+def known_as(text: str, known: Iterable[Root]) -> Root | None:
+    """Return the one of the known roots that a user's name means, whether it can be read now or not."""
+    try:
+        urls = {url.rstrip("/") for url in meant(text)}
+    except Failure:
+        return None  # not the name of a root at all
+    return next((root for root in known if root.url.rstrip("/") in urls), None)
 
 
 def accepted_until(accept: bool) -> int:

@@ -203,7 +203,7 @@ def apply(
     from streams.embedded import runs
 
     before = _state(found)
-    wanted = planned(file, found, before.plans)
+    wanted = planned(file, found, before)
     if prune and not wanted:
         raise Failure(f"{file}: has no root, and --prune would remove all (harvest roots remove ROOT)", USAGE)
     listed = changes(wanted, before, prune=prune)

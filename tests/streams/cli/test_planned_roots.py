@@ -120,3 +120,18 @@ def test_run_that_leaves_a_held_host_reports_it(harvest: Any, site: Site) -> Non
     assert "it asked for a pause (429, 503 or Retry-After)" in result.stderr
     Path("folder").mkdir()
     assert json.loads(harvest("gather", "folder", "--json", *ALLOW).stdout)["waiting"] == []
+
+
+def test_known_root_that_is_away_does_not_keep_others_from_changing(harvest: Any, tmp_path: Path) -> None:
+    """A file is applied though the folder of a known root is missing, as when a disk is not mounted; that root stays as it is."""
+    shelf, gone = tmp_path / "shelf", tmp_path / "gone"
+    shelf.mkdir()
+    gone.mkdir()
+    tables = '[[root]]\nurl = "{}"\n{}\n[[root]]\nurl = "{}"\n'
+    Path("roots.toml").write_text(tables.format(shelf, "", gone))
+    harvest("roots", "apply", "roots.toml")
+    gone.rmdir()
+    Path("roots.toml").write_text(tables.format(shelf, "depth = 3", gone))
+    done = harvest("roots", "apply", "roots.toml", "--prune")
+    assert done.stdout.splitlines() == [f"changed {shelf.as_uri()}/: depth -1 -> 3"]
+    assert f"roots.toml:4: {gone}: No such file or directory; it is kept as a root" in done.stderr
