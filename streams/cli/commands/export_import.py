@@ -32,9 +32,7 @@ MEMORY = 16 << 20
 def export(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file; - is standard output.")],
-    since: Annotated[
-        str, typer.Option("--since", metavar="MARK", help="Only changes since a mark, a time, or an age (2h).")
-    ] = "",
+    since: Annotated[str, typer.Option("--since", metavar="MARK", help="Only changes since a mark, a time, or an age (2h).")] = "",
     data: Data = None,
     config: Config = None,
 ) -> None:
