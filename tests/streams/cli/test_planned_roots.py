@@ -135,3 +135,13 @@ def test_known_root_that_is_away_does_not_keep_others_from_changing(harvest: Any
     done = harvest("roots", "apply", "roots.toml", "--prune")
     assert done.stdout.splitlines() == [f"changed {shelf.as_uri()}/: depth -1 -> 3"]
     assert f"roots.toml:4: {gone}: No such file or directory; it is kept as a root" in done.stderr
+
+
+def test_page_that_is_fetched_in_full_and_is_the_same_is_unchanged(harvest: Any, site: Site) -> None:
+    """Pages that are sent in full again, for another limit of their root, count as changed only where their summary does."""
+    harvest("gather", site.url, "--quiet", *ALLOW)
+    pages = {url for url in summaries(harvest) if "#" not in url}
+    apply(harvest, site.url, depth="7")
+    site.files["/wais.html"] = b"<title>WAIS</title> zanzibar"
+    (table,) = harvest.lines("gather", *ALLOW)
+    assert (table["changed"], table["unchanged"]) == (1, len(pages) - 1)
