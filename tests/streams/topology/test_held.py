@@ -42,6 +42,6 @@ def test_reason_why_a_host_waits(site: HostState, reason: str) -> None:
     rows = MemoryRows()
     table = Table(rows)
     table.put_host(HOST, site)
-    table.enqueue(HOST, url_digest(ROOT), UrlState(url=ROOT, state="queued", roots=(ROOT,)))
+    table.enqueue(HOST, url_digest(ROOT), UrlState(url=ROOT, kind="page", depth=0, state="queued", roots=(ROOT,)))
     (held,) = held_hosts(cast("Any", OnePartition(rows)), 1_000, [ROOT])
     assert (held.host, held.urls, held.until, held.reason) == (HOST, 1, 2_000, reason)
