@@ -161,6 +161,15 @@ def member_version(rows: Rows, object_url: str, path: str) -> int:
     return member.version if member is not None and member.removed_at < 0 else 0
 
 
+def has_same(rows: Rows, record: Summary) -> bool:
+    """Return whether the catalog has this summary already, but for its version, time and attempt."""
+    known = _known(rows, record)
+    before = decode(known.record) if known is not None and known.record else None
+    if not isinstance(before, Summary):
+        return False
+    return record == msgspec.structs.replace(before, version=record.version, time=record.time, attempt=record.attempt)
+
+
 def knows(rows: Rows, object_url: str, path: str) -> bool:
     """Return whether the catalog has a member, or its removal."""
     return rows.get(_key(b"m|", object_url, path)) is not None

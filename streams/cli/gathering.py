@@ -20,7 +20,7 @@ from streams.cli.gateway_process import GatewayProcess
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
-from streams.cli.rootnames import accepted_until, check_limits, gathered_root, meant
+from streams.cli.rootnames import accepted_until, check_limits, gathered_root, known_as
 from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
 from streams.clock import now_ms
@@ -154,13 +154,8 @@ class Gathering:
 
     def _missing(self, name: str) -> Root | None:
         """Return the root of the data folder that a name means which cannot be read now; None if it knows none."""
-        try:
-            urls = meant(name)
-        except Failure:
-            return None  # not the name of a root at all
         with there(self.settings.data) as store:
-            known = runs.roots(store) if store is not None else []
-        return next((root for root in known if root.url.rstrip("/") in {url.rstrip("/") for url in urls}), None)
+            return known_as(name, runs.roots(store) if store is not None else [])
 
     def _emptied(self) -> bool:
         with there(self.settings.data) as store:

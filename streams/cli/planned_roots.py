@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from processors.identity import file_path
 from schemas.records import LocalMap, Plan, Root
 from streams.cli.common import USAGE, Failure, note, printable
-from streams.cli.rootnames import gathered_root
+from streams.cli.rootnames import gathered_root, known_as
 from streams.operations.roots_file import UNITS, PlannedRoot, RootsFileError, read_roots
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Change(NamedTuple):
         return f"{self.kind} {self.root.url}{': ' if self.detail else ''}{self.detail}"
 
 
-def planned(file: Path, settings: Settings, plans: Mapping[str, Plan]) -> list[tuple[Root, Plan]]:
-    """Return the roots of a file with their plans; `plans`: those of the known roots, by URL. Raises Failure."""
+def planned(file: Path, settings: Settings, before: RootsState) -> list[tuple[Root, Plan]]:
+    """Return the roots of a file with their plans; `before`: the known roots with theirs. Raises Failure."""
     try:
         listed = read_roots(file)
     except RootsFileError as error:
@@ -49,19 +49,30 @@ def planned(file: Path, settings: Settings, plans: Mapping[str, Plan]) -> list[t
     found: dict[str, tuple[Root, Plan]] = {}
     lines: dict[str, int] = {}
     for each in listed:
-        try:
-            root = gathered_root(each.name, settings, each.plan.depth, each.plan.urls)
-        except Failure as failure:
-            raise Failure(f"{file}:{each.line}: {failure}", failure.code) from None
+        root = _root(each, settings, before.roots, f"{file}:{each.line}")
         if root.url in found:
             raise Failure(f"{file}:{each.line}: {printable(root.url)} is in line {lines[root.url]} already", USAGE)
-        plan = _same_versions(each, plans.get(root.url, Plan()))
+        plan = _same_versions(each, before.plans.get(root.url, Plan()))
         _check_folders(plan, settings, f"{file}:{each.line}")
         limited = replace(root, ttl=plan.ttl or root.ttl, refresh=plan.refresh or root.refresh)
         found[root.url], lines[root.url] = (limited, plan), each.line
         if plan.pause is not None and plan.pause < settings.fetch.pause * 1000:
             note(f"{root.url}: its pause is shorter than fetch.pause ({settings.fetch.pause:g} s), which is kept")
     return list(found.values())
+
+
+def _root(listed: PlannedRoot, settings: Settings, known: Sequence[Root], where: str) -> Root:
+    """Return a root of a file. One that cannot be read now is named, and kept if it is known already. Raises Failure."""
+    depth, urls = listed.plan.depth, listed.plan.urls
+    try:
+        return gathered_root(listed.name, settings, depth, urls)
+    except Failure as failure:
+        root = known_as(listed.name, known) if failure.code != USAGE else None
+        if root is None:
+            raise Failure(f"{where}: {failure}", failure.code) from None
+        note(f"{where}: {failure}; it is kept as a root")
+    given = settings.roots
+    return replace(root, depth=-1 if depth is None else depth, urls=urls or 0, ttl=given.ttl, refresh=given.refresh)
 
 
 def _same_versions(listed: PlannedRoot, before: Plan) -> Plan:

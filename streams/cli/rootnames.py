@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 ACCEPTED = 86_400_000
 """Time in ms for which a run may go on to remove what it was told to remove."""
+URL_MEANT = " (a URL begins with its scheme, as https://)"
+_HOST = re.compile(r"(?:https?|ftp|gopher|news):|www\.|localhost[:/]|[\w-]+(?:\.[\w-]+)+(?::[0-9]+|/)")
+"""The beginning of a name that may have been meant as a URL, of a file that does not exist."""
 MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50
 """Upper limits of a root's depth and URLs, as in `roots` of the settings."""
 
@@ -129,6 +133,15 @@ def gathered_root(
     return root
 
 
+def known_as(text: str, known: Iterable[Root]) -> Root | None:
+    """Return the one of the known roots that a user's name means, whether it can be read now or not."""
+    try:
+        urls = {url.rstrip("/") for url in meant(text)}
+    except Failure:
+        return None  # not the name of a root at all
+    return next((root for root in known if root.url.rstrip("/") in urls), None)
+
+
 def accepted_until(accept: bool) -> int:
     """Return the time in ms until which a root accepts removals that are in doubt: a day from now, or 0."""
     return now_ms() + ACCEPTED if accept else 0
@@ -138,7 +151,7 @@ def _check(text: str, path: bytes) -> None:
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        raise Failure(f"{text}: {error.strerror}") from None
+        raise Failure(f"{text}: {error.strerror}{URL_MEANT if _HOST.match(text) else ''}") from None
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise Failure(f"{text}: neither a file nor a folder")
     if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):

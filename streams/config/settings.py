@@ -170,7 +170,8 @@ def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Settin
             yield from known(get_args(kind)[1], f"{above}{name}.{ANY}.")
         else:
             many = get_origin(kind) is tuple and bool(get_args(kind))
-            yield Setting(above + name, many, None if field.default_factory else field.default, field.description or "")
+            says = " ".join((field.description or "").split())
+            yield Setting(above + name, many, None if field.default_factory else field.default, says)
 
 
 def load(flags: Mapping[str, Any] | None = None, config: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from processors.frontier.rows import Table
+from processors.frontier.state import HostState
 from schemas.ports import Rows
 from streams.store import Store
 
@@ -19,6 +20,7 @@ SHOWN = 10
 LAST = 253_402_300_799_000
 """The last second of the year 9999, in ms."""
 ASKED = "it asked for a pause (429, 503 or Retry-After)"
+UNREACHED = "its address or robots.txt could not be requested, which is tried again then"
 CLOSED = "outside of the hours of its roots"
 RESTS = "the pause between its requests"
 
@@ -78,8 +80,13 @@ def _held(rows: Rows, now: int, roots: set[str]) -> Iterator[HeldHost]:
         left -= len(queued)
         known = (table.get(host, digest) for digest in queued)
         if urls := sum(1 for row in known if row is not None and row.state == "queued" and not roots.isdisjoint(row.roots)):
-            reason = ASKED if until == site.next_allowed else CLOSED if until == site.opens else RESTS
-            yield HeldHost(host, urls, until, reason)
+            yield HeldHost(host, urls, until, _reason(site, until))
+
+
+def _reason(site: HostState, until: int) -> str:
+    if until == site.next_allowed:
+        return UNREACHED if site.tries else ASKED
+    return CLOSED if until == site.opens else RESTS
 
 
 def shown_time(moment: int) -> str:

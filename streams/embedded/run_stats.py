@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from processors.identity import split_url
 from schemas.records import REFETCHED, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
 
+Met = Literal["added", "changed", "unchanged"]
+"""What an object is whose summary the catalog accepted: new, or known with another summary or with the same one."""
 SLOW = 10_000
 """ms: a longer pause that a host asks for between two requests is reported, since with it a site takes hours."""
 
@@ -77,9 +80,6 @@ class RunStats:
             self.dead += 1
         self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused") and event.reason not in REFETCHED
 
-    def met(self, *, known: bool) -> None:
-        """Count a summary of an object itself that the catalog accepted; `known`: the object had a summary before."""
-        if known:
-            self.changed += 1
-        else:
-            self.added += 1
+    def met(self, found: Met) -> None:
+        """Count a summary of an object itself that the catalog accepted."""
+        setattr(self, found, getattr(self, found) + 1)

@@ -28,7 +28,7 @@ from schemas.records import Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
-from streams.embedded.run_stats import RunStats
+from streams.embedded.run_stats import Met, RunStats
 from streams.embedded.turn_cache import TurnCache
 from streams.faults import fault
 from streams.store import BodyStore, Offsets, Store, StoreError, Transaction
@@ -247,7 +247,7 @@ class Turns:
         for made, size in counted:
             self.tally.saw(task.stage.name, made, size)
         if known is not None:
-            self.tally.met(known=known)
+            self.tally.met(known)
 
     def _append(self, tx: Transaction, task: Task, record: Record) -> tuple[Record, int]:
         """Append an output of a stage; return it with its size in bytes."""
@@ -345,9 +345,13 @@ class Turns:
         )
 
 
-def _before(task: Task, rows: Any, record: Record) -> bool | None:
-    """Return whether the catalog has the object of this summary already, for the statistics; None if that does not matter."""
+def _before(task: Task, rows: Any, record: Record) -> Met | None:
+    """Return what the catalog has of the object of this summary, for the statistics; None if that does not matter."""
     if task.stage.name != "catalog" or not isinstance(record, Summary) or record.path:
         return None
     held = catalog.member_version(rows, record.object_url, "")
-    return None if held == record.version else held > 0
+    if held == record.version:
+        return None
+    if not held:
+        return "added"
+    return "unchanged" if catalog.has_same(rows, record) else "changed"

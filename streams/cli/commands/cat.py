@@ -21,6 +21,7 @@ FAR = 1 << 53
 """A time later than that of any record (ms since the epoch)."""
 MAX_DIGITS = 1_000
 AGO = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+AGE = re.compile(r"(\d+)([smhd])")
 TIME = "TIME is ms since the epoch, a date and time of ISO 8601 (UTC unless it says otherwise), or an age: 90s, 15m, 2h, 7d."
 
 
@@ -105,7 +106,7 @@ def moment(text: str) -> int | None:
         return None
     if text.isdecimal():
         return _bounded(int(text[:MAX_DIGITS]))
-    if ago := re.fullmatch(r"(\d+)([smhd])", text):
+    if ago := AGE.fullmatch(text):
         return _bounded(time.time_ns() // 1_000_000 - int(ago[1][:MAX_DIGITS]) * AGO[ago[2]])
     try:
         found = datetime.fromisoformat(text)

@@ -18,6 +18,7 @@ from streams.cli.common import USAGE, Config, Data, Failure, counted, note, prin
 
 if TYPE_CHECKING:
     from schemas.ports import Logged
+    from sinks.feed.mark import Mark
     from streams.config.settings import Settings
     from streams.logs import LogAccess
 
@@ -31,7 +32,7 @@ MEMORY = 16 << 20
 def export(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file; - is standard output.")],
-    since: Annotated[str, typer.Option("--since", metavar="MARK", help="Only changes since a mark or a time (SOIF).")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="MARK", help="Only changes since a mark, a time, or an age (2h).")] = "",
     data: Data = None,
     config: Config = None,
 ) -> None:
@@ -61,17 +62,24 @@ def export(
     note(f"{counted(count, 'record')} of {topic} written")
 
 
+def _asked(since: str) -> Mark | int | None:
+    """Return the mark or time (ms) that a user names; None: nothing. Raises ValueError."""
+    from sinks.feed.mark import parse_since
+    from streams.cli.commands.cat import AGE, moment
+
+    return moment(since) if not since or AGE.fullmatch(since) else parse_since(since)
+
+
 def _export_stream(found: Settings, file: Path, since: str) -> None:
     """Write the stream of all summaries, or of the changes since a mark or a time. Raises Failure."""
     from contextlib import closing
 
     from sinks.feed.errors import FeedMissing
-    from sinks.feed.mark import parse_since
     from streams.cli.feed_access import FeedAccess
 
     with closing(FeedAccess(found)) as access:
         try:
-            asked = parse_since(since) if since else None
+            asked = _asked(since)
             reader = access.open()
         except ValueError:
             raise Failure(f"--since: neither a mark nor a time: {printable(since)}", USAGE) from None

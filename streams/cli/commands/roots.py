@@ -172,13 +172,14 @@ def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
 
 def _known(found: Settings, names: list[str]) -> list[Root]:
     """Return the roots that the names refer to. Raises Failure for a name that is no root."""
+    from processors.collector import COLLECTED
     from streams.cli.objectnames import urls_of
 
     known = {root.url: root for root in _roots(found)[0]}
     wanted = []
     for name in names:
-        # A deleted folder cannot be recognized as one, but its URL still ends with a slash.
-        urls = [url for meant in urls_of(name) for url in (meant, meant.rstrip("/") + "/")]
+        # A deleted folder cannot be recognized as one, but its URL still ends with a slash. A gateway is named as for `collect`.
+        urls = [url for ending in ("/", COLLECTED) for meant in urls_of(name) for url in (meant, meant.rstrip("/") + ending)]
         root = next((known[url] for url in urls if url in known), None)
         if root is None:
             raise Failure(f"{printable(name)}: not a root of {_where(found)} (harvest roots list)")
@@ -203,7 +204,7 @@ def apply(
     from streams.embedded import runs
 
     before = _state(found)
-    wanted = planned(file, found, before.plans)
+    wanted = planned(file, found, before)
     if prune and not wanted:
         raise Failure(f"{file}: has no root, and --prune would remove all (harvest roots remove ROOT)", USAGE)
     listed = changes(wanted, before, prune=prune)

@@ -123,3 +123,13 @@ def test_interval() -> None:
     for text in ("", "h", "0h", "-1h", "1.5h", "1y"):
         with pytest.raises(Failure, match="--every"):
             seconds(text)
+
+
+def test_gateway_is_named_as_it_was_given(harvest: Any) -> None:
+    """`harvest roots` takes the URL that `harvest collect` was given, also where the gateway does not answer any more."""
+    gone = "http://127.0.0.1:9/"
+    asked = ("--allow", "127.0.0.0/8", "--pause", "0", "--quiet")
+    harvest("collect", gone, *asked, code=1)
+    assert f'url = "{gone}gatherer/soif/"' in harvest("roots", "show", gone).stdout
+    harvest("roots", "remove", gone)
+    assert harvest.lines("roots", "list") == []

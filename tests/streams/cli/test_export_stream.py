@@ -30,6 +30,8 @@ def test_stream_is_written_to_a_file(harvest: Any, tree: Path, monkeypatch: pyte
     changes = Stream([Path("since.soif.gz").read_bytes()])
     assert [one.url for one in changes.live.values()] == [(tree / "new.txt").as_uri()]
     assert len(changes.removed) == 1
+    harvest("export", "summaries", "age.soif.gz", "--since", "2h")
+    assert Stream([Path("age.soif.gz").read_bytes()]).live.keys() >= changes.live.keys()
 
 
 def test_mistakes_in_since(harvest: Any, tmp_path: Path) -> None:

@@ -213,3 +213,21 @@ def test_root_event_of_all_partitions_is_listed_once(harvest: Any, tree: Path) -
     for _ in range(2):
         harvest("gather", tree, "--partitions", 4, "--quiet")
     assert [event["event"] for event in harvest.lines("why", tree)].count("seeded") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("www.example.org", True),
+        ("example.org/docs/", True),
+        ("localhost:8380", True),
+        ("http:/example.org", True),
+        ("notes.txt", False),
+        ("no/such", False),
+    ],
+)
+def test_url_without_its_scheme_is_explained(harvest: Any, name: str, meant: bool) -> None:
+    """A root that is no file here, and looks like a URL, gets the reason why it was taken for a file."""
+    told = harvest("gather", name, code=1).stderr
+    assert f"{name}: No such file or directory" in told
+    assert ("a URL begins with its scheme" in told) == meant

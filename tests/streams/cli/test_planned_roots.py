@@ -123,3 +123,28 @@ def test_run_that_leaves_a_held_host_reports_it(harvest: Any, site: Site) -> Non
     assert "roots remove" not in again
     Path("folder").mkdir()
     assert json.loads(harvest("gather", "folder", "--json", *ALLOW).stdout)["waiting"] == []
+
+
+def test_known_root_that_is_away_does_not_keep_others_from_changing(harvest: Any, tmp_path: Path) -> None:
+    """A file is applied though the folder of a known root is missing, as when a disk is not mounted; that root stays as it is."""
+    shelf, gone = tmp_path / "shelf", tmp_path / "gone"
+    shelf.mkdir()
+    gone.mkdir()
+    tables = '[[root]]\nurl = "{}"\n{}\n[[root]]\nurl = "{}"\n'
+    Path("roots.toml").write_text(tables.format(shelf, "", gone))
+    harvest("roots", "apply", "roots.toml")
+    gone.rmdir()
+    Path("roots.toml").write_text(tables.format(shelf, "depth = 3", gone))
+    done = harvest("roots", "apply", "roots.toml", "--prune")
+    assert done.stdout.splitlines() == [f"changed {shelf.as_uri()}/: depth -1 -> 3"]
+    assert f"roots.toml:4: {gone}: No such file or directory; it is kept as a root" in done.stderr
+
+
+def test_page_that_is_fetched_in_full_and_is_the_same_is_unchanged(harvest: Any, site: Site) -> None:
+    """Pages that are sent in full again, for another limit of their root, count as changed only where their summary does."""
+    harvest("gather", site.url, "--quiet", *ALLOW)
+    pages = {url for url in summaries(harvest) if "#" not in url}
+    apply(harvest, site.url, depth="7")
+    site.files["/wais.html"] = b"<title>WAIS</title> zanzibar"
+    (table,) = harvest.lines("gather", *ALLOW)
+    assert (table["changed"], table["unchanged"]) == (1, len(pages) - 1)

@@ -232,6 +232,7 @@ def test_parts_are_fetched_as_a_whole_within_the_retention(given: dict[str, Any]
 def test_every_setting_has_a_description() -> None:
     """Each setting has a description."""
     assert not [setting.key for setting in known() if not setting.says.endswith((".", "..."))]
+    assert not [each.key for each in known() if "\n" in each.says], "a row of the table in the README is one line"
 
 
 def test_commands_refuse_invalid_settings(harvest: Any, tree: Path, tmp_path: Path) -> None:
