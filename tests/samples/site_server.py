@@ -40,7 +40,7 @@ class Site:
     """The running site: `url` is its root, `asked` lists the requested paths.
 
     A test may change `files` (content by path), `redirects` (target by path) and `walls` (paths that redirect to a test for cookies
-    and back, unless a request has the cookie). While `fail` is set, every response is 503. A path
+    and back, unless a request has the cookie). While `fail` is set, every response is `failure`. A path
     that begins with `/moves/` and ends with a number redirects to the next number, without end.
     After `hold(n)` the first n requests are answered, and all others block until `go_on`.
     """
@@ -51,8 +51,9 @@ class Site:
         self.walls: set[str] = set()
         self.asked: list[str] = []
         self.fail = False
+        self.failure = HTTPStatus.SERVICE_UNAVAILABLE
         self.retry_after = 0
-        """Seconds that a response 503 asks for; 0: none."""
+        """Seconds that such a response asks for; 0: none."""
         self._fine = sys.maxsize
         self._answered = sys.maxsize
         self._may_answer = threading.Event()
@@ -118,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._site.files.get(path)
         if self._site.is_failing():
             fields = {"Retry-After": str(self._site.retry_after)} if self._site.retry_after else {}
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, fields, b"Later.\n")
+            self._answer(self._site.failure, fields, b"Later.\n")
             return
         if path in self._site.walls and "tested=1" not in self.headers.get("Cookie", ""):
             fields = {"Location": f"{path}?test=1", "Set-Cookie": "tested=1; Path=/; HttpOnly"}
