@@ -271,7 +271,7 @@ def test_lost_body_is_rejected_and_fetched_again(
     harvest("rejected", "retry", "--all")
     assert harvest.lines("rejected", "list")[-1]["reason"] == "its body is not in the blob store"
     (table,) = harvest.lines("gather", tree)
-    assert (table["objects"], table["unchanged"]) == (1, 3)
+    assert (table["objects"], table["unchanged"]) == (1, 4)
     (again,) = harvest.lines("rejected", "list")
     assert again["reason"] == letter["reason"]
     assert harvest.lines("gather", tree)[0]["nothing_changed"]

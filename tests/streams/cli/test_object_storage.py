@@ -56,7 +56,7 @@ def test_changed_body_is_rejected_and_fetched_again(harvest: Any, tree: Path, st
     assert lost["reason"] == f"its body is not in the blob store: {body.parent.name} was changed in the object storage"
     assert bodies(storage) == []
     (table,) = harvest.lines("gather", tree)
-    assert (table["objects"], table["unchanged"]) == (1, 3)
+    assert (table["objects"], table["unchanged"]) == (1, 4)
     assert harvest.lines("rejected", "list")[0]["reason"] == letter["reason"]
     assert [path.name for path in bodies(storage)] == [body.name]
 
