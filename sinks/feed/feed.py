@@ -14,7 +14,7 @@ Laws:
 - A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
   mark below it are not known.
 - A feed, or a partition in it, that no batch has reached for `retention` may have missed removals that the topic has dropped: it is
-  emptied when it is opened for writing, or told the ends of its topic. So is one that was made for another Gatherer.
+  emptied when it is opened for writing, or when it gets the ends of its topic. So is one that was made for another Gatherer.
 - Which partitions were read to their ends is stored with the offsets (`partitions.py`): until all are, readers refuse.
 - Several processes may write: each batch reads everything it depends on in its own transaction. One that ends below the stored
   offsets changes nothing.

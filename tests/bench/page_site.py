@@ -14,11 +14,13 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
+
+from tests.samples.connection import Connection
 
 SIZE = 13_000
 """Bytes of a page."""
@@ -54,24 +56,9 @@ def site(pages: int, host: int = 0) -> dict[bytes, bytes]:
     return answers
 
 
-class Server(asyncio.Protocol):
-    """One connection; requests may arrive in pieces or several at once."""
-
-    def __init__(self, answers: dict[bytes, bytes]) -> None:
-        self._answers = answers
-        self._rest = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer each complete request."""
-        *requests, self._rest = (self._rest + data).split(b"\r\n\r\n")
-        for request in requests:
-            path = request.split(b" ", 2)[1]
-            self._transport.write(self._answers.get(path, MISSING))
+def answered(answers: Mapping[bytes, bytes], request: bytes) -> bytes:
+    """The answer to a request; `answers`: those of a host, by path."""
+    return answers.get(request.split(b" ", 2)[1], MISSING)
 
 
 async def serve(pages: int, hosts: int) -> None:
@@ -80,7 +67,8 @@ async def serve(pages: int, hosts: int) -> None:
     port, starts = 0, []
     for number in range(1, hosts + 1):
         address = f"127.0.{number // 250}.{number % 250 + 1}"
-        server = await loop.create_server(partial(Server, site(pages, number)), address, port, backlog=512)
+        connection = partial(Connection, partial(answered, site(pages, number)))
+        server = await loop.create_server(connection, address, port, backlog=512)
         port = server.sockets[0].getsockname()[1]
         starts.append(f"http://{address}:{port}/p/0.html")
     print(json.dumps(starts), flush=True)

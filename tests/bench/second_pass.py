@@ -43,7 +43,7 @@ PACKAGES = (*corpora.PACKAGES, "fp-docs-3.2.2", "cmake-doc")
 SEED = 41
 TRIES = 3
 """Requests in one pass for a page that answers 503 (`frontier.tries`)."""
-TOLD = 5
+SHOWN = 5
 """Maximum number of paths that a line names."""
 SETTINGS = """[fetch]
 pause = 0
@@ -287,7 +287,7 @@ def measured(site: ChangingSite, work: Path, shares: Shares, hidden: Shares) -> 
         against = f"{len(found.added):,} added, {len(found.removed):,} removed"
         yield Figure(group, "summaries changed", len(found.changed), "objects", against)
         for kind, paths in step.wrong.items():
-            yield Figure(group, f"wrong: {kind}", len(paths), "pages", " ".join(paths[:TOLD]), Goal("=", 0))
+            yield Figure(group, f"wrong: {kind}", len(paths), "pages", " ".join(paths[:SHOWN]), Goal("=", 0))
 
 
 def group(cache: Path, work: Path, *, quick: int) -> Iterator[Figure]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -22,6 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.samples.connection import Connection
+
 LINKS = 500
 """Links of a list, and URLs of a sitemap."""
 MOVED = "moved-"
@@ -30,28 +32,6 @@ FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 HTML = "text/html; charset=utf-8"
 Answer = tuple[HTTPStatus, Mapping[str, str], bytes]
 """Status, fields and body of an answer."""
-
-
-class Connection(asyncio.Protocol):
-    """A connection of a client; requests without a body may arrive in pieces or several at once.
-
-    `answer`: returns the bytes of the answer to a request, which is the text of its header.
-    """
-
-    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
-        self._answer = answer
-        self._rest = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer each complete request."""
-        *requests, self._rest = (self._rest + data).split(b"\r\n\r\n")
-        for request in requests:
-            self._transport.write(self._answer(request))
 
 
 @dataclass(slots=True)

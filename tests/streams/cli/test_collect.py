@@ -98,9 +98,9 @@ def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
         assert summaries(harvest, "collector") == summaries(harvest, "source")
         assert not harvest.lines("rejected", "list", "--data", "collector")
     (removed,) = [one["value"] for one in harvest.lines("cat", "summaries", "--data", "collector") if one["value"].get("removed")]
-    told = harvest("why", removed["url"], "--data", "collector").stdout
-    assert "withdrawn: its Gatherer states that it is gone" in told
-    assert "a stream of changes: the rest is kept" in told
+    printed = harvest("why", removed["url"], "--data", "collector").stdout
+    assert "withdrawn: its Gatherer states that it is gone" in printed
+    assert "a stream of changes: the rest is kept" in printed
 
 
 @pytest.mark.parametrize("path", ["", "/", "/gatherer", "/gatherer/", "/gatherer/soif", "/gatherer/soif/"])

@@ -228,6 +228,6 @@ def test_root_event_of_all_partitions_is_listed_once(harvest: Any, tree: Path) -
 )
 def test_url_without_its_scheme_is_explained(harvest: Any, name: str, meant: bool) -> None:
     """A root that is no file here, and looks like a URL, gets the reason why it was taken for a file."""
-    told = harvest("gather", name, code=1).stderr
-    assert f"{name}: No such file or directory" in told
-    assert ("a URL begins with its scheme" in told) == meant
+    error = harvest("gather", name, code=1).stderr
+    assert f"{name}: No such file or directory" in error
+    assert ("a URL begins with its scheme" in error) == meant

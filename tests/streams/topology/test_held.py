@@ -38,7 +38,7 @@ class OnePartition:
     ],
 )
 def test_reason_why_a_host_waits(site: HostState, reason: str) -> None:
-    """A host that cannot be reached is told from one that asked for a pause, is closed, or rests."""
+    """The reasons differ of a host that cannot be reached, asked for a pause, is outside of its hours, or rests."""
     rows = MemoryRows()
     table = Table(rows)
     table.put_host(HOST, site)
