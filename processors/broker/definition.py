@@ -46,11 +46,11 @@ class Broker(msgspec.Struct, frozen=True):
     """Languages whose words the query finds in all their forms, as its index does."""
     title: str = ""
     sources: tuple[str, ...] = (GATHERED,)
-    """What it is made from, in order: `summaries`, `broker:NAME`, or the URL of a stream of summaries that the Gatherer collects."""
+    """What it is made from: `summaries`, `broker:NAME`, or the URL of a stream of summaries that the Gatherer collects."""
     facets: tuple[str, ...] = ()
     """Facets that its pages show; none: all."""
     rank: tuple[tuple[str, float], ...] = ()
-    """Settings of `search.weights` and `search` (`title`, `exact`, `freshness`, `half_life`, `links`) that differ for it, by name."""
+    """Settings of `search.weights` and `search` (`title`, `exact`, `freshness`, `half_life`, `links`) that differ for it."""
     fallback: Fallback | None = None
     stream: bool = False
     """Whether its archive is kept ready as one stream, for other Gatherers and Brokers."""
