@@ -13,6 +13,8 @@ Laws:
   URLs on other hosts are ignored: their server has not stated them.
 - A child that is not listed any more is removed where the listing is complete, requested (its mark dropped) where it is open, left
   alone where it rolls on. As long as another listing has it, it stays, and is requested only if the mark that counted is dropped.
+- A child that moves to another listing with the same mark is not requested, whichever of them is read first: a listing that has it
+  newly with the mark that counts takes that mark over, and a request for what was lost is dropped while it is still queued.
 - A child whose URL the rules of the root rewrite counts as one of a listing that rolls on.
 - A listing is not requested because of another one within the shortest time between two refreshes: its own refresh will come.
 - Only the slices of a host reveal what it has lost: if a listing on another host names nothing of a host any more, the URLs there
@@ -88,6 +90,9 @@ class ListedHandlers(DoubtHandlers):
             return known
         listed = with_listing(known, source.digest)
         if listed is not known:
+            if mark and known.mark == mark and known.mark_of in known.listed_in:
+                self.judge_suspect(host, digest, stated=False)
+                listed = listed.but(mark_of=source.digest)
             self.table.put(host, digest, listed)
         # In the row of the URL it may be recorded already: a crash falls between the two writes.
         if digest not in self.recorded and source.digest in listed.listed_in:
@@ -97,6 +102,8 @@ class ListedHandlers(DoubtHandlers):
     def compare_mark(self, host: str, digest: bytes, known: UrlState, root: Root, found: Waiting) -> tuple[UrlState, bool]:
         """Return the row of a URL that was found, and whether it is requested. A mark that may be recorded by itself is written."""
         source, fresh = found.source, known.run != root.run
+        if source is not None and known.left_mark and known.state == "queued" and found.link.mark == known.left_mark:
+            return self._found_elsewhere(host, digest, known, source), False
         marked, wanted = known, fresh
         if source is None or not _counts(known, source) or (found.link.mark and found.link.mark == _own(known, source)):
             wanted = fresh and not self.is_left_to_mark(host, digest, known, root)
@@ -217,7 +224,7 @@ class ListedHandlers(DoubtHandlers):
 
     def _leave(self, event: CrawlEvent, digest: bytes, known: UrlState, listing: bytes) -> Iterator[Output]:
         """Record that a listing has a URL no more, and request it unless another listing has it and states the mark that counts."""
-        host, left = event.host, without_listing(known, listing)
+        host, mark, left = event.host, known.mark if known.mark_of == listing else "", without_listing(known, listing)
         kept = (left.listed_in and left.mark == known.mark) or self._was_read(known, event.time)
         if kept or known.state == "gone":
             self.table.put(host, digest, left)
@@ -225,8 +232,20 @@ class ListedHandlers(DoubtHandlers):
             # Left to a tick: without its row `m|`, nothing would repeat the request if this event is delivered again.
             self.table.schedule(host, digest, left.but(state="waiting"), self.now)
         else:
-            yield from self.ask(host, digest, left, self.known_root(known))
+            counted = mark if known.state == "ok" and not known.pending else ""
+            yield from self.ask(host, digest, left.but(left_mark=counted), self.known_root(known))
         self.table.listed.delete(host, digest, (listing,))
+
+    def _found_elsewhere(self, host: str, digest: bytes, known: UrlState, source: ListingSource) -> UrlState:
+        """Drop the queued request for a URL that a listing has no more, since another one states the mark that counted."""
+        marked = known.but(state="ok", mark=known.left_mark, mark_of=source.digest, left_mark="")
+        due = known.confirmed + self.refresh_of(known, self.known_root(known))
+        if due <= self.now:
+            return known
+        # The row comes first: one of the queue that is left over is deleted when it is found.
+        self.table.schedule(host, digest, marked, due)
+        self.table.dequeue(host, digest, known)
+        return self.table.get(host, digest) or marked
 
 
 def _own(known: UrlState, source: ListingSource) -> str:

@@ -130,7 +130,7 @@ class RequestScheduler(PlanRules):
         asked = keep_digest(known, validators).but(
             state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         )
-        asked = asked if repeated else asked.but(pending=False)
+        asked = asked if repeated else asked.but(pending=False, left_mark="")
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,

@@ -74,6 +74,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch of the last whole answer for a part of another Gatherer's database; 0: unknown, or none."""
     pending: bool = False
     """Whether the mark was stated after the last request: it counts from the next request on."""
+    left_mark: str = ""
+    """The mark that counted until its listing had it no more, while a request is queued: another listing may state it."""
 
     @property
     def lasts(self) -> bool:
