@@ -172,7 +172,8 @@ class Simulator:
                 continue
             if name.endswith(".ticks"):
                 tick = cast("Tick", decode(part[offset].value or b""))
-                if any(task.offsets[t] < end for t, end in tick.ends.items()):
+                # A tick of before a changed definition may name topics that the stage no longer reads.
+                if any(task.offsets[t.name] < tick.ends.get(t.name, 0) for t in task.stage.inputs):
                     continue
             found.append(name)
         return found

@@ -9,8 +9,8 @@ Laws:
   cannot restart it.
 - A summary is held while any source gives it and the query accepts it. The highest version counts; of equal ones that of the
   first source. Roles and counters of another Broker are not taken over.
-- A record of a source below the last one of that source is dropped, once dedup knows of the contents that it ended. An equal one is applied again, and published again if
-  that changes anything, or if the last publication may be lost (`reading.py`).
+- A record of a source below the last one of that source is dropped, once dedup knows of the contents that it ended. An equal one
+  is applied again, and published again if that changes anything, or if the last publication may be lost (`reading.py`).
 - An answer of dedup for another version than the present one is ignored; a new version starts without a role.
 - What was not confirmed for the Broker's time-to-live is removed on a tick (`expiry.py`).
 
