@@ -106,7 +106,7 @@ def published(sim: Simulator, broker: str) -> Held:
     """What a Broker holds by its archive, without roles and counters."""
     found = archive(sim, broker)
     plain = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
-    return {oid: replace(one, **plain) for oid, one in found.items() if isinstance(one, Summary)}  # type: ignore[arg-type]
+    return {oid: replace(one, **plain) for oid, one in found.items() if isinstance(one, Summary)}
 
 
 def check(sim: Simulator, brokers: tuple[Broker, ...], gathered: Held) -> None:

@@ -113,7 +113,7 @@ def test_changed_broker_publishes_only_what_changes(seed: int, change: str) -> N
     new = archive(sim, "main")
     for oid, one in new.items():
         was = old.get(oid)
-        if was is not None and replace(was, published=0) == replace(one, published=0):  # type: ignore[type-var]
+        if was is not None and replace(was, published=0) == replace(one, published=0):
             roles = {(r.copy_of, r.copies) for _, r in sim.records("broker.main") if isinstance(r, Summary) and r.oid == oid}
             assert one.published == was.published or len(roles) > 1, oid
     assert published(sim, "main") or change == "url instead"
