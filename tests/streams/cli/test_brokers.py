@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from processors.broker.definition import Broker
-from processors.broker.register import register
+from processors.broker.register import Plan, register
 from schemas.ports import Origin
 from schemas.records import Summary
 from streams.config.settings import SettingsError, load
@@ -74,20 +74,20 @@ def test_broker_added_to_a_folder_with_more_partitions(harvest: Any, tree: Path)
 
 
 def test_filtered_summary_is_removed_again_on_redelivery() -> None:
-    """A worker killed between its rows and its outputs repeats the removal by a filter; a later refused version says nothing."""
+    """A worker killed between its rows and its outputs repeats the removal by a filter; a later one says nothing then."""
     rows, accepts = MemoryRows(), partial(contains, ["whale"])
     summary = Summary(oid="1", url="file:///a", object_url="file:///a", gatherer="g", version=1, time=1, type="whale", md5="0" * 32)
 
-    def run(version: int, type_name: str, offset: int) -> list[str]:
+    def run(version: int, type_name: str, offset: int, committed: int = 0) -> list[str]:
         record = replace(summary, version=version, type=type_name)
-        found = register(rows, record, Origin("summaries", 0, offset, 0), accepts=lambda one: accepts(one.type))
+        found = register(rows, record, Origin("summaries", 0, offset, committed), Plan(accepts=lambda one: accepts(one.type)))
         return [type(one).__name__ for one in found]
 
     assert run(1, "whale", 0) == ["Summary"]
     assert run(2, "squid", 1) == ["Removed"]
     assert run(2, "squid", 1) == ["Removed"]
-    assert run(3, "squid", 2) == []
-    assert run(1, "whale", 0) == []
+    assert run(3, "squid", 2, committed=2) == []
+    assert run(1, "whale", 0, committed=2) == []
 
 
 def test_replay_of_summaries_applies_the_filter(gathered: Any) -> None:
@@ -170,8 +170,8 @@ def test_register_is_wired_to_the_definition() -> None:
     found = topology_of(load({}, None, {"HARVEST_BROKERS_PAGES_QUERY": "type:HTML"}))
     processes: Any = [found.stage(name).process for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
     assert [process.func for process in processes] == [register, register]
-    assert processes[0].keywords == {"accepts": None, "ttl": None}
-    assert processes[1].keywords["accepts"] is not None
+    plans = [process.keywords["plan"] for process in processes]
+    assert [(plan.accepts is None, plan.ttl) for plan in plans] == [(True, None), (False, None)]
 
 
 def test_new_broker_is_made_by_the_next_run(harvest: Any, tree: Path) -> None:
