@@ -76,6 +76,8 @@ class Stage(Generic[In, Out]):
     """Prefixes of rows that can be rebuilt from the others, and need no changelog."""
     restore: Callable[[Rows], None] | None = None
     """Rebuilds the derived rows, when a partition is assigned after anything but a clean stop."""
+    restart: Callable[[Rows], tuple[str, ...]] | None = None
+    """Names the inputs that must be read again from their first record, since the rows are of another definition."""
 
     @property
     def ticks(self) -> Topic[Tick] | None:

@@ -29,6 +29,7 @@ from faust.types import TP
 from schemas.ports import Origin
 from streams.kafka.client.cursors import Cursors
 from streams.kafka.decide.gap_detector import SkippedError
+from streams.kafka.decide.rereading import read_again
 from streams.kafka.decide.rows import RestoredRows, StoppedError, origin_bases
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class OwnedPartitions:
             self._cursors[partition] = Cursors(self._decider.stage.derived)
             self._bases[partition] = origin_bases(self._decider.table, partition, self._decider.names.values())
             await self._restore(partition)
-            if self._joined is not joined:
+            if self._joined is not joined or not await read_again(self._decider, partition, lambda: self._joined is joined):
                 return
             self._mine |= {partition}
         if self._decider.ticker is not None:
