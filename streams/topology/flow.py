@@ -6,15 +6,16 @@ mypy checks the wiring: a stage's function accepts the record types of its input
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from processors.broker import dedup, register
+from processors.broker import dedup, expiry, register
 from processors.broker.definition import Broker
+from processors.broker.settling import Registered
 from processors.frontier import stage as frontier
 from processors.frontier.settings import FrontierSettings
 from processors.gatherer import catalog
@@ -76,8 +77,13 @@ class Stage(Generic[In, Out]):
     """Prefixes of rows that can be rebuilt from the others, and need no changelog."""
     restore: Callable[[Rows], None] | None = None
     """Rebuilds the derived rows, when a partition is assigned after anything but a clean stop."""
-    restart: Callable[[Rows], tuple[str, ...]] | None = None
-    """Names the inputs that must be read again from their first record, since the rows are of another definition."""
+    restart: Callable[[Rows, Mapping[str, int]], tuple[str, ...]] | None = None
+    """Returns the input topics that must be read from the beginning, given the rows and the committed offset of each input.
+
+    Called with the rows of a partition whenever it is taken, before anything is read; what it writes to them must be durable
+    before the first record. It returns the same topics until a tick has completed that reading (`processors/broker/reading.py`).
+    `Origin.committed` of these topics starts at 0 then.
+    """
 
     @property
     def ticks(self) -> Topic[Tick] | None:
@@ -221,16 +227,24 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
     )
 
 
+def _sources(plan: register.Plan) -> tuple[Topic[Summary | Removed], ...]:
+    return tuple(archive(name) if name else SUMMARIES for name in plan.sources.names)
+
+
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
-    name = defined.name
+    name, plan = defined.name, register.Plan.of(defined)
     return (
-        Stage[Summary | Removed | Role, register.Registered](
+        Stage[Summary | Removed | Role | Tick, Registered](
             f"register.{name}",
-            (SUMMARIES, copies(name)),
+            (*_sources(plan), copies(name)),
             (archive(name), holders(name)),
-            partial(register.register, accepts=defined.filter(), ttl=defined.ttl),
+            partial(register.register, plan=plan),
             "versions, publish counters, roles",
+            deadline=partial(register.deadline, plan=plan),
+            derived=(expiry.DERIVED,),
+            restore=partial(register.restore, plan=plan),
+            restart=partial(register.restart, plan=plan),
         ),
         Stage[Holder | Tick, Role](
             f"dedup.{name}",

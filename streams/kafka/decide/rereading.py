@@ -31,8 +31,9 @@ async def read_again(decider: Decider, partition: int, owned: Callable[[], bool]
     restart = decider.stage.restart
     if restart is None:
         return True
+    settled = {name: await decider.following.settled(TP(topic, partition)) for topic, name in decider.names.items()}
     rows = decider.rows(partition)
-    again = restart(rows)
+    again = restart(rows, {name: offset + decider.owned.base(name, partition) for name, offset in settled.items()})
     durable(decider.table, await decider.sender.send(rows.written()))
     places = {TP(topic, partition) for topic, name in decider.names.items() if name in again}
     consumer: Any = decider.app.consumer

@@ -7,7 +7,7 @@ Its row `d|` holds the definition that its other rows are of; the cut is that of
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from schemas.codec import publish
 from schemas.ports import Origin, Rows
@@ -26,12 +26,12 @@ def redefined(definition: str) -> Stage[Summary | Removed | Role | Tick, Summary
         if isinstance(record, Tick):
             rows.put(b"d|", definition.encode())
         elif isinstance(record, Role):
-            yield Removed(oid=record.oid, url=record.oid, object_url=record.oid, version=1, time=1, reason="role")
+            yield Removed(oid=record.oid, url=record.oid, object_url=record.oid, version=1, time=1, reason="gone")
         elif isinstance(record, Summary) and record.url.endswith(definition):
             rows.put(b"r|" + record.oid.encode(), b"")
             yield publish(record, published=1, copy_of="", copies=(), copies_count=0)
 
-    def restart(rows: Rows) -> tuple[str, ...]:
+    def restart(rows: Rows, _: Mapping[str, int]) -> tuple[str, ...]:
         if rows.get(b"d|") == definition.encode():
             return ()
         rows.put(b"d|", b"")

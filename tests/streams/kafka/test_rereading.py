@@ -30,6 +30,11 @@ STAGE = redefined("")
 INPUTS = [topic.name for topic in STAGE.inputs]
 
 
+def summary(url: str) -> Summary:
+    """The summary of an object."""
+    return Summary(oid=oid("g", url), url=url, object_url=url, gatherer="g", version=1, time=1, type="RawText")
+
+
 class Redefined:
     """The topics of the stage, full of records, and its worker."""
 
@@ -41,7 +46,7 @@ class Redefined:
             broker.topics.make(name, PARTITIONS)
         broker.topics.make(changelog_of(NAME), PARTITIONS, {"cleanup.policy": "compact"})
         urls = [f"http://example.org/{number}/{end}" for number in range(EACH) for end in "ab"]
-        self.send("summaries", *(Summary(oid=oid("g", u), url=u, object_url=u, gatherer="g", version=1, time=1) for u in urls))
+        self.send("summaries", *map(summary, urls))
         self.send("copies.main", *(Role(oid=f"role {n}", version=1, copy_of="", copies=(), count=0) for n in range(ROLES)))
         self.worker: subprocess.Popen[bytes] | None = None
 
