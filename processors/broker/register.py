@@ -9,7 +9,7 @@ Laws:
   cannot restart it.
 - A summary is held while any source gives it and the query accepts it. The highest version counts; of equal ones that of the
   first source. Roles and counters of another Broker are not taken over.
-- A record of a source below the last one of that source is dropped. An equal one is applied again, and published again if
+- A record of a source below the last one of that source is dropped, once dedup knows of the contents that it ended. An equal one is applied again, and published again if
   that changes anything, or if the last publication may be lost (`reading.py`).
 - An answer of dedup for another version than the present one is ignored; a new version starts without a role.
 - What was not confirmed for the Broker's time-to-live is removed on a tick (`expiry.py`).
@@ -75,6 +75,7 @@ def register(rows: Rows, record: Summary | Removed | Role | Tick, origin: Origin
     source = source_of(origin.topic)
     before = next((given for given in known.given if given.source == source), None)
     if before is not None and sequence_of(source, record) < before.sequence:
+        yield from settling.stale(known, record)
         return
     given = _given(rows, record, source, before, plan)
     if known is NOTHING and (not given.gives or (not given.summary and plan.sources.single)):

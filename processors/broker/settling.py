@@ -93,6 +93,16 @@ class Settling:
             removal = cast("Removed", decode(told.removal))
             yield from self._withdraw(key, replace(known, cause=self.cause), removal)
 
+    def stale(self, known: Entry, record: Summary | Removed) -> Iterator[Holder]:
+        """Tell dedup again of the contents that a record has ended, if it is a redelivery that comes behind a later record.
+
+        The later one was in the same batch, whose rows were kept and whose outputs were lost. Once this record is committed, the
+        later one takes these messages for delivered.
+        """
+        for left in known.ended:
+            if left.cause == self.cause:
+                yield _holder(record, known.version, left.content, joined=False)
+
     def sure(self, known: Entry) -> bool:
         """Return whether the last publication of an entry, and all messages to dedup, are delivered or will be repeated."""
         now, origin = self.reading, self.origin
