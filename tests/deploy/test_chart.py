@@ -101,8 +101,9 @@ def test_each_stage_has_its_own_workload(plain: list[Manifest]) -> None:
 
 def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     """Each configured Broker has its three stages as workloads, with its settings; all groups and topics are the topology's."""
-    made = helm.template({"brokers": {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}}, **SCALED})
-    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60))))
+    brokers = {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}, "two-words": {"query": "whale"}}
+    made = helm.template({"brokers": brokers, **SCALED})
+    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60), Broker("two-words", "whale"))))
     workloads = of(made, "StatefulSet", "Deployment")
     ran = [workload["spec"]["template"]["spec"]["containers"][0] for workload in workloads.values()]
     known = {stage.name for stage in drawn.stages} | {stage.name.removesuffix(".main") for stage in drawn.stages}
@@ -112,6 +113,7 @@ def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     for container in ran:
         environment = {entry["name"]: entry.get("value") for entry in container["env"]}
         assert environment["HARVEST_BROKERS_PAGES_QUERY"] == "type:HTML"
+        assert environment["HARVEST_BROKERS_TWO_WORDS_QUERY"] == "whale"
         assert (environment["HARVEST_BROKERS_PAGES_TTL"], environment["HARVEST_BROKERS_MAIN_QUERY"]) == ("60", "*")
     read = {
         (t["metadata"]["consumerGroup"], t["metadata"]["topic"])
