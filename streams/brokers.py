@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,6 +166,15 @@ def read_definitions(folder: Path, languages: Sequence[str], *, named: bool = Fa
     ordered = sorted(defined, key=lambda name: (name != MAIN, name))
     brokers = tuple(defined[name] for name in ordered if name not in wrong)
     return Definitions(brokers, tuple(sorted(mistakes)), files)
+
+
+def copy_definitions(source: Path, target: Path) -> None:
+    """Copy the files of a folder that another one has not, for the readers of an index that was made there. Raises OSError."""
+    for path in source.glob(f"*{ENDING}") if source != target else ():
+        copy = target / path.name
+        if path.is_file() and not copy.exists():
+            target.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
 
 
 class DefinitionError(ValueError):

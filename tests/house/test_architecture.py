@@ -25,7 +25,7 @@ DRAWS = {
     "streams/kafka/worker/worker.py",
     "streams/topology/asyncapi.py",
 }
-"""Modules that draw the topology, each from settings: for commands, for the two runners, and for the document of what there is without settings."""
+"""Modules that draw the topology, each from settings: for commands, both runners, and asyncapi.json, which has the defaults."""
 
 
 @pytest.fixture(scope="module")

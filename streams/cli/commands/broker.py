@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,8 @@ from streams.cli.common import USAGE, Config, Data, Failure, Json, counted, note
 if TYPE_CHECKING:
     from processors.broker.definition import Broker
     from streams.config.settings import Settings
+    from streams.logs import LogAccess
+    from streams.operations.brokers import BrokerState
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show, check and remove the definitions of Brokers.")
 
@@ -98,13 +102,28 @@ def list_brokers(data: Data = None, json: Json = False, config: Config = None) -
 
     found = settings(config, data=data)
     defined = definitions_of(found)
-    for state in states(found, defined):
-        if json:
-            put(line(state._asdict()))
-            continue
-        changed = state.changed or "never filled"
-        said = f"{counted(state.summaries, 'summary', 'summaries')}, {state.lag:,} to be read, {changed}"
-        put(printable("  ".join(filter(None, (state.name, state.title, said, *state.problems)))))
+    with _log(found) as log:
+        for state in states(found, defined, log):
+            put(line(state._asdict()) if json else _shown(state))
+
+
+@contextmanager
+def _log(found: Settings) -> Iterator[LogAccess | None]:
+    """Open the log; None where there is no data folder yet."""
+    from streams.cli.common import open_log
+    from streams.store.data_folder import known
+
+    with ExitStack() as stack:
+        if not found.kafka.brokers and stack.enter_context(known(found.data)) is None:
+            yield None
+            return
+        yield stack.enter_context(open_log(found))
+
+
+def _shown(state: BrokerState) -> str:
+    changed = state.changed or "never filled"
+    said = f"{counted(state.summaries, 'summary', 'summaries')}, {state.lag:,} to be read, {changed}"
+    return printable("  ".join(filter(None, (state.name, state.title, said, *state.problems))))
 
 
 @app.command()

@@ -196,7 +196,7 @@ def test_all_mistakes_of_all_files_are_told(tmp_path: Path) -> None:
     found = read_definitions(tmp_path, ("en",))
     assert [broker.name for broker in found.brokers] == ["main", "good", "over"]
     lines = "\n".join(mistake.line.removeprefix(f"{tmp_path}/") for mistake in found.mistakes)
-    assert len(found.mistakes) == 13, lines
+    assert len(found.mistakes) == 14, lines
     for line in (
         "Pages.toml: two files of one name: pages.toml",
         "pages.toml: two files of one name: Pages.toml",
