@@ -56,7 +56,8 @@ SETTINGS = {
     "FRONTIER_DOUBT": "false",
     "ESSENCE_FILES": "true",
     "ESSENCE_FULL_TEXT": "100000",
-    **{f"BROKERS_{broker.name.upper()}_QUERY": broker.query for broker in OTHERS},
+    # The same definitions as `OTHERS`.
+    "BROKERS": str(Path(__file__).with_name("brokers")),
 }
 """Settings of both runners; there is no pause between requests to a server."""
 

@@ -112,9 +112,10 @@ def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages"}
     for container in ran:
         environment = {entry["name"]: entry.get("value") for entry in container["env"]}
-        assert environment["HARVEST_BROKERS_PAGES_QUERY"] == "type:HTML"
-        assert environment["HARVEST_BROKERS_TWO_WORDS_QUERY"] == "whale"
-        assert (environment["HARVEST_BROKERS_PAGES_TTL"], environment["HARVEST_BROKERS_MAIN_QUERY"]) == ("60", "*")
+        assert environment["HARVEST_BROKERS"] == "/etc/harvest/brokers"
+        assert {"name": "brokers", "mountPath": "/etc/harvest/brokers", "readOnly": True} in container["volumeMounts"]
+    (files,) = (one["data"] for one in made if one["kind"] == "ConfigMap")
+    assert {name.removesuffix(".toml"): tomllib.loads(text) for name, text in files.items()} == brokers
     read = {
         (t["metadata"]["consumerGroup"], t["metadata"]["topic"])
         for s in of(made, "ScaledObject").values()
@@ -148,7 +149,9 @@ def test_pods_are_restricted(rendered: dict[str, list[Manifest]]) -> None:
         assert spec["securityContext"]["runAsUser"] > 0, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), name
-        assert all({"emptyDir", "persistentVolumeClaim", "projected"} & set(volume) for volume in spec.get("volumes", [])), name
+        assert all(
+            {"emptyDir", "persistentVolumeClaim", "projected", "configMap"} & set(volume) for volume in spec.get("volumes", [])
+        ), name
         for container in spec["containers"]:
             wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
             assert container["securityContext"] == wanted, name
@@ -315,7 +318,7 @@ def test_alerts_and_dashboard_are_rendered_unchanged(full: list[Manifest], helm:
     """The rendered alerts and dashboard are the chart's files, unchanged; Helm leaves the templates inside alerts alone."""
     (rule,) = of(full, "PrometheusRule").values()
     assert rule["spec"] == helm.yaml(root / "helm" / "harvest" / "files" / "alerts.yaml")
-    (dashboard,) = of(full, "ConfigMap").values()
+    (dashboard,) = (one for one in full if one["kind"] == "ConfigMap" and "brokers" not in one["metadata"]["name"])
     assert json.loads(dashboard["data"]["harvest.json"])["uid"] == "harvest"
 
 

@@ -63,7 +63,10 @@ class Added(Deployment):
 
     def define(self, query: str) -> Defined:
         """Define the Broker."""
-        self.settings = {**self.settings, f"BROKERS_{NAME.upper()}_QUERY": query}
+        folder = self.data.with_name("brokers")
+        folder.mkdir(exist_ok=True)
+        (folder / f"{NAME}.toml").write_text(f'query = "{query}"\n', "utf-8")
+        self.settings = {**self.settings, "BROKERS": str(folder)}
         return Defined(NAME, query)
 
     def children(self) -> dict[str, int]:
