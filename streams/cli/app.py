@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from streams.cli.commands.annotate import annotate
 from streams.cli.commands.backup import backup, restore
 from streams.cli.commands.bodies import app as bodies
+from streams.cli.commands.broker import app as broker
 from streams.cli.commands.cat import cat
 from streams.cli.commands.collect import collect
 from streams.cli.commands.describe import describe
@@ -114,6 +115,7 @@ for command in (
 app.command("import")(import_topic)
 for name, commands in (
     ("roots", roots),
+    ("broker", broker),
     ("topics", topics),
     ("index", index),
     ("rejected", rejected),

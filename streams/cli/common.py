@@ -52,7 +52,7 @@ MaxUrls = Annotated[
     ),
 ]
 BrokerName = Annotated[
-    str, typer.Option("--broker", metavar="NAME", help="The Broker that is meant (default: main; settings brokers.NAME).")
+    str, typer.Option("--broker", metavar="NAME", help="The Broker that is meant (default: main; harvest broker list).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
@@ -77,11 +77,14 @@ def settings(config: Path | None, **flags: Any) -> Settings:
 
 
 def broker(found: Settings, name: str) -> str:
-    """The name of a Broker that the settings define; "": the one that is always there. Raises SettingsError."""
+    """The name of a Broker that is defined; "": the one that is always there. Warns of other definitions. Raises SettingsError."""
     from processors.broker.definition import MAIN
-    from streams.config.topology import broker_named
+    from streams.config.topology import broker_named, definitions_of
 
-    return broker_named(found, name or MAIN)
+    meant = broker_named(found, name or MAIN)
+    for mistake in definitions_of(found).mistakes:
+        note(f"warning: {mistake.line}")
+    return meant
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from sinks.gateway.options import GatewayOptions
 from sinks.gateway.rendering import template_problems
 from streams.cli.common import USAGE, Failure, note, printable, rebuild_command
 from streams.cli.index_access import make_anew
+from streams.config.topology import broker_defined
 
 if TYPE_CHECKING:
     from schemas.ports import BrokerIndex
@@ -62,7 +63,7 @@ def prepare_index(found: Settings, broker: str, opener: OpenIndex) -> None:
         note(f"{printable(str(error))}: the page says so until the index is there")
         return
     try:
-        asked, made = found.search.languages, index.languages
+        asked, made = broker_defined(found, broker).languages, index.languages
         if asked != made:
             wanted, made_for = (", ".join(each) or "none" for each in (asked, made))
             note(f"the index was made for the languages {made_for}, not {wanted} ({rebuild_command(broker)} makes it anew)")

@@ -38,11 +38,12 @@ def ask_index(found: Settings, broker: str, ask: Callable[[BrokerIndex], Answer]
 
 
 def _asked(found: Settings, broker: str, ask: Callable[[BrokerIndex], Answer]) -> Answer:
+    from streams.config.topology import broker_defined
     from streams.operations.indexes import open_index
 
     index = open_index(found, broker)
     try:
-        asked = found.search.languages
+        asked = broker_defined(found, broker).languages
         if index.languages != asked:
             wanted, made = (", ".join(each) or "none" for each in (asked, index.languages))
             note(f"the index was made for the languages {made}, not {wanted} ({rebuild_command(broker)} makes it anew)")

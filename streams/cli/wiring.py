@@ -93,7 +93,6 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
         fetch=fetch_settings(settings),
         essence=essence,
         flow=flow_of(settings, frontier_settings(settings, essence, _paused(settings))),
-        languages=tuple(settings.search.languages),
         limits=msgspec.convert(settings.sandbox.model_dump(), SandboxLimits),
         own=added,
     )
@@ -158,7 +157,6 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         fetch=fetch_settings(settings),
         essence=essence,
         flow=flow_of(settings, frontier_settings(settings, essence)),
-        languages=tuple(settings.search.languages),
         limits=msgspec.convert(settings.sandbox.model_dump(), SandboxLimits),
         own=added,
     )

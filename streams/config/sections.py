@@ -222,15 +222,6 @@ with warnings.catch_warnings():
             return value
 
 
-class BrokerSection(Section):
-    """A Broker over the Gatherer's database, by its name."""
-
-    query: str = Field(default="", max_length=4_000)
-    """The summaries that the Broker accepts, as a query; empty: all. A changed query applies to what comes from then on."""
-    ttl: int | None = Field(default=None, gt=0, le=AGE)
-    """The longest time-to-live that its summaries state; default: their own."""
-
-
 class Index(Connection):
     """Location of a Broker's index."""
 

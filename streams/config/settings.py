@@ -20,19 +20,18 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
-from streams.config.base import NAMED, Section, refuse_nul
+from streams.config.base import NAMED, Section, mistake, refuse_nul
 from streams.config.blobs import Blobs
 from streams.config.feed import FeedSection
 from streams.config.sections import (
     AGE,
     DAY,
-    BrokerSection,
     Essence,
     Fetch,
     Frontier,
@@ -75,9 +74,8 @@ def is_text(given: str) -> bool:
     return True
 
 
-ANY = "NAME"
-"""Stands for the name of a table that the user chooses, in the name of a setting: `brokers.NAME.query`."""
-_CHOSEN = re.compile(r"HARVEST_BROKERS_([A-Z0-9_]+)_([A-Z]+)")
+MOVED = "Brokers are defined by files NAME.toml in the folder of this setting: harvest broker create NAME --query QUERY"
+"""Error for a definition among the settings, as versions before had them."""
 
 
 class SettingsError(ValueError):
@@ -121,8 +119,8 @@ class Settings(BaseSettings):
     frontier: Frontier = Frontier()
     sandbox: Sandbox = Sandbox()
     kafka: Kafka = Kafka()
-    brokers: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], BrokerSection] = {}
-    """The Brokers beside `main`, by name; `main` itself may be given a query too."""
+    brokers: Path | None = None
+    """Folder of the files NAME.toml that define Brokers (`harvest broker`); default: `brokers` in the data folder."""
     blobs: Blobs = Blobs()
     index: Index = Index()
     search: Search = Search()
@@ -136,7 +134,14 @@ class Settings(BaseSettings):
     def _no_nul(cls, value: object) -> object:
         return refuse_nul(value)
 
-    @field_validator("data", mode="before")
+    @field_validator("brokers", mode="before")
+    @classmethod
+    def _folder(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            raise mistake(MOVED)
+        return value
+
+    @field_validator("data", "brokers", mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
         if value == "":
@@ -166,8 +171,6 @@ def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Settin
         kind = field.annotation
         if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Section):
             yield from known(kind, f"{above}{name}.")
-        elif get_origin(kind) is dict and issubclass(get_args(kind)[1], Section):
-            yield from known(get_args(kind)[1], f"{above}{name}.{ANY}.")
         else:
             many = get_origin(kind) is tuple and bool(get_args(kind))
             says = " ".join((field.description or "").split())
@@ -211,10 +214,8 @@ def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
             continue
-        chosen = _CHOSEN.fullmatch(variable)
-        if chosen and f"{PREFIX}BROKERS_{ANY}_{chosen[2]}" in settings:
-            found[f"brokers.{chosen[1].lower().replace('_', '-')}.{chosen[2].lower()}"] = value
-            continue
+        if variable.startswith(f"{PREFIX}BROKERS_"):
+            raise SettingsError(f"{variable}: {MOVED.replace('this setting', f'{PREFIX}BROKERS')}")
         if variable not in settings:
             raise SettingsError(f"{variable}: no such setting{_nearest(variable, settings)}")
         setting = settings[variable]
@@ -227,14 +228,22 @@ def _file(config: Path | None, environ: Mapping[str, str]) -> dict[str, dict[str
     named = config or (Path(environ["HARVEST_CONFIG"]) if environ.get("HARVEST_CONFIG") else None)
     path = named or Path(FILE)
     try:
-        text = _read(path).decode()
-        if any(sum(bool(part.strip()) for part in run.split(".")) > MAX_PARTS for run in _RUNS.findall(_QUOTED.sub("s", text))):
-            raise SettingsError(f"{path}: a key of more than {MAX_PARTS} parts")
-        return {str(path): tomllib.loads(text)}
+        return {str(path): read_toml(path)}
     except FileNotFoundError:
         if named is None:
             return {}
         raise SettingsError(f"{path}: no such file") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the values of a file that somebody wrote. Raises FileNotFoundError, or SettingsError with one line."""
+    try:
+        text = _read(path).decode()
+        if any(sum(bool(part.strip()) for part in run.split(".")) > MAX_PARTS for run in _RUNS.findall(_QUOTED.sub("s", text))):
+            raise SettingsError(f"{path}: a key of more than {MAX_PARTS} parts")
+        return tomllib.loads(text)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
     except RecursionError:

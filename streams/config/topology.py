@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
-from processors.broker.definition import MAIN, Broker
+from processors.broker.definition import Broker
 from processors.frontier.settings import FrontierSettings
-from processors.query import QueryError
-from streams.config.sections import BrokerSection
+from streams.brokers import Definitions, read_definitions
 from streams.config.settings import Settings, SettingsError
 from streams.topology.flow import Topology, TopologySettings, topology
 
-INDEX_END = r"0|\d{8}t\d{9}"
-"""What the name of an index on OpenSearch has after that of its Broker (`sinks/index/opensearch/aliases.py`)."""
+FOLDER = "brokers"
+"""Folder of the definitions in a data folder."""
+
+
+def definitions_folder(settings: Settings) -> Path:
+    """Return the folder of the files that define Brokers."""
+    return settings.data / FOLDER if settings.brokers is None else settings.brokers
+
+
+def definitions_of(settings: Settings) -> Definitions:
+    """Return the definitions of the settings, with all their mistakes."""
+    return read_definitions(definitions_folder(settings), settings.search.languages, named=settings.brokers is not None)
 
 
 def brokers_of(settings: Settings) -> tuple[Broker, ...]:
-    """Return the Brokers of the settings in order of their names, `MAIN` first. Raises SettingsError for a query that is wrong."""
-    defined = {MAIN: BrokerSection(), **settings.brokers}
-    for name, section in defined.items():
-        if name.rpartition("-")[0] and re.fullmatch(INDEX_END, name.rpartition("-")[2]):
-            raise SettingsError(f"brokers.{name}: a name may not end in -{name.rpartition('-')[2]}, as the indexes of a server do")
-        try:
-            Broker(name, section.query).filter()
-        except QueryError as error:
-            raise SettingsError(f"brokers.{name}.query: {error.line(section.query)}") from None
-    names = sorted(defined, key=lambda name: (name != MAIN, name))
-    return tuple(Broker(name, defined[name].query, defined[name].ttl, settings.search.languages) for name in names)
+    """Return the Brokers that are defined without a mistake in order of their names, `MAIN` first."""
+    return definitions_of(settings).brokers
+
+
+def check_definitions(settings: Settings) -> Definitions:
+    """Return the definitions. Raises SettingsError with the first mistake: whoever writes their topics needs all of them."""
+    found = definitions_of(settings)
+    if found.mistakes:
+        more = len(found.mistakes) - 1
+        raise SettingsError(found.mistakes[0].line + (f" (and {more} more: harvest broker check)" if more else ""))
+    return found
 
 
 def broker_named(settings: Settings, name: str) -> str:
-    """Return the name of a Broker of the settings. Raises SettingsError where none has that name."""
-    names = [defined.name for defined in brokers_of(settings)]
-    if name not in names:
-        raise SettingsError(f"{name}: no such Broker (there are {', '.join(names)}; the settings brokers.NAME define others)")
-    return name
+    """Return the name of a Broker of the settings. Raises SettingsError where none has that name, or its definition is wrong."""
+    return broker_defined(settings, name).name
 
 
 def broker_defined(settings: Settings, name: str) -> Broker:
-    """Return the definition of a Broker of the settings. Raises KeyError."""
-    return {broker.name: broker for broker in brokers_of(settings)}[name]
+    """Return the definition of a Broker of the settings. Raises SettingsError."""
+    found = definitions_of(settings)
+    for broker in found.brokers:
+        if broker.name == name:
+            return broker
+    for mistake in found.mistakes:
+        if mistake.broker == name:
+            raise SettingsError(mistake.line)
+    known = ", ".join(broker.name for broker in found.brokers)
+    raise SettingsError(f"{name}: no such Broker (there are {known}; harvest broker create defines others)")
 
 
 def flow_of(settings: Settings, frontier: FrontierSettings = FrontierSettings()) -> TopologySettings:  # noqa: B008 - frozen
-    """Return what the topology depends on. Raises SettingsError."""
-    return TopologySettings(frontier, brokers_of(settings), settings.feed.enabled)
+    """Return what the topology of a runner depends on. Raises SettingsError if a definition of a Broker is wrong."""
+    return TopologySettings(frontier, check_definitions(settings).brokers, settings.feed.enabled)
 
 
 def topology_of(settings: Settings) -> Topology:
-    """Return the topology of the settings, for those who read its names: the frontier of a runner has settings of its own."""
-    return topology(flow_of(settings))
+    """Return the topology of the settings, for those who read its names: Brokers with wrong definitions are left out of it.
+
+    The frontier of a runner has settings of its own.
+    """
+    return topology(TopologySettings(FrontierSettings(), brokers_of(settings), settings.feed.enabled))

@@ -27,7 +27,6 @@ import msgspec
 from processors.essence.stage import EssenceSettings
 from processors.frontier import stage
 from processors.frontier.stage import outstanding
-from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
@@ -86,8 +85,6 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's additions to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
-    languages: tuple[str, ...] = DEFAULT_LANGUAGES
-    """Languages whose words are found in all their forms."""
     limits: SandboxLimits = SandboxLimits()
 
 
@@ -141,9 +138,9 @@ class Embedded:
             committed = self._reading.offsets(edge.name)
             for p in range(self.partitions):
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
-        brokers = [broker.name for broker in settings.flow.brokers]
+        brokers = settings.flow.brokers
         self.sinks: dict[str, SinkThread] = {
-            f"index.{name}": IndexSink(folder, name, HEAP // len(brokers), settings.languages) for name in brokers
+            f"index.{one.name}": IndexSink(folder, one.name, HEAP // len(brokers), one.languages) for one in brokers
         }
         """The sinks by the names of their stages; those of the indexes share one heap."""
         if settings.flow.feed:

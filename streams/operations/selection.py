@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from processors.broker.definition import Broker
-from processors.broker.register import filtered
+from processors.broker.settling import filtered
 from processors.identity import oid
 from schemas.codec import DecodeError
 from schemas.ports import Log, Logged

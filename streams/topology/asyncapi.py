@@ -16,10 +16,9 @@ from typing import Any
 from schemas.codec import schema_text
 from schemas.records import Record
 from streams.config.settings import Settings
-from streams.config.topology import topology_of
 from streams.kafka.client.admin import TopicPlan, plan_topics
 from streams.kafka.client.cluster import Cluster
-from streams.topology.flow import Topic, Topology, archive
+from streams.topology.flow import Topic, Topology, TopologySettings, archive, topology
 
 FILE = "asyncapi.json"
 AVRO = "application/vnd.apache.avro;version=1.9.0"
@@ -125,7 +124,7 @@ def _sentence(text: str) -> str:
 
 def text() -> str:
     """Return the file: the topology without settings."""
-    return json.dumps(document(topology_of(Settings.model_construct())), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document(topology(TopologySettings())), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ class Found(NamedTuple):
     """Removed summaries in the Gatherer's database, with the reason."""
     archive: Mapping[str, Summary]
     """Summaries of the Broker `main`."""
-    pages: Mapping[str, Summary]
-    """Summaries of the Broker with a filter."""
+    others: Mapping[str, Mapping[str, Summary]]
+    """Summaries of the other Brokers, by Broker."""
     files: Mapping[str, str]
     """The latest type of every unnested file."""
     roots: Mapping[str, str]
@@ -58,7 +58,7 @@ class Found(NamedTuple):
     rejected: Mapping[str, str]
     """Current dead letters: stage and reason."""
     hits: Mapping[str, Mapping[str, Hit]]
-    """Hits of the index, by query; scores are left out, since they depend on the engine."""
+    """Hits of `main` by query, and all of each other Broker by its name; scores are left out, since they depend on the engine."""
 
     def copies(self, ground: Ground) -> dict[str, list[str]]:
         """The names of the copies of each content that has any, by the name of the canonical one."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from processors.query import parse
 from schemas.records import File, Record, Removed, Summary
 from tests.conformance.ground import Flow, Found, Ground, Order
-from tests.conformance.runners import PAGES, Runner, obey, tell
+from tests.conformance.runners import OTHERS, Runner, obey, tell
 from tests.streams.kafka.flows import newest, said
 
 WHOLE = 1_000_000
@@ -76,7 +76,8 @@ def _next(flow: Flow, found: Found, failed: list[BaseException]) -> Order | None
 
 def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
     """The current state of each ground."""
-    last = {topic: list(newest(runner.records(topic)).values()) for topic in ("summaries", "broker.main", "broker.pages")}
+    read = ("summaries", "broker.main", *(f"broker.{broker.name}" for broker in OTHERS))
+    last = {topic: list(newest(runner.records(topic)).values()) for topic in read}
     files: dict[str, File] = {}
     for _, record in runner.records("files"):
         if isinstance(record, File) and (record.url not in files or record.version >= files[record.url].version):
@@ -89,7 +90,7 @@ def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
             _summaries(ground, last["summaries"]),
             _named(ground, ((r.url, r.reason) for r in last["summaries"] if isinstance(r, Removed))),
             _summaries(ground, last["broker.main"]),
-            _summaries(ground, last["broker.pages"]),
+            {broker.name: _summaries(ground, last[f"broker.{broker.name}"]) for broker in OTHERS},
             _named(ground, ((url, file.type) for url, file in files.items())),
             _named(ground, ((root["url"], root["state"]) for root in roots)),
             _named(ground, ((_member(one), f"{one['stage']}: {one['reason']}") for one in letters)),
@@ -115,7 +116,7 @@ def _member(letter: Mapping[str, str]) -> str:
 
 
 def _hits(runner: Runner) -> dict[str, list[Any]]:
-    """All hits of each query, copies included; "canonical" has the hits without copies, "pages" those of the second Broker."""
+    """All hits of each query, copies included; "canonical" has those without copies, the name of another Broker all of its own."""
     found = defaultdict(list)
     with closing(runner.index()) as index:
         for text in QUERIES:
@@ -123,6 +124,7 @@ def _hits(runner: Runner) -> dict[str, list[Any]]:
             assert sorted(hit.oid for hit in hits) == list(index.scroll(query))
             found[text] = [hit._replace(score=0.0) for hit in hits]
         found["canonical"] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE).hits]
-    with closing(runner.index(PAGES.name)) as index:
-        found["pages"] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE, copies=True).hits]
+    for broker in OTHERS:
+        with closing(runner.index(broker.name)) as index:
+            found[broker.name] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE, copies=True).hits]
     return found

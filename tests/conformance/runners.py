@@ -40,7 +40,10 @@ from tests.streams.kafka.secured import allow
 PARTITIONS = 4
 PAGES = Broker("pages", "type:HTML OR type:Mail")
 """A second Broker, with a filter."""
-DRAWN = topology(TopologySettings(brokers=(Broker(), PAGES)))
+WHALES = Broker("whales", "whale -type:Mail")
+"""A third one, with another."""
+OTHERS = (PAGES, WHALES)
+DRAWN = topology(TopologySettings(brokers=(Broker(), *OTHERS)))
 STAGES = [stage.name for stage in DRAWN.stages]
 SETTINGS = {
     "GATHERER": "example",
@@ -53,7 +56,8 @@ SETTINGS = {
     "FRONTIER_DOUBT": "false",
     "ESSENCE_FILES": "true",
     "ESSENCE_FULL_TEXT": "100000",
-    "BROKERS_PAGES_QUERY": PAGES.query,
+    # The same definitions as `OTHERS`.
+    "BROKERS": str(Path(__file__).with_name("brokers")),
 }
 """Settings of both runners; there is no pause between requests to a server."""
 
@@ -136,7 +140,7 @@ def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
 
 WORKERS: Mapping[str, Sequence[str]] = {
     "first": [name for name in STAGES if name not in ("essence", "catalog")],
-    "second": [name for name in STAGES if not name.startswith(("frontier", "fetch", "index"))],
+    "second": [name for name in STAGES if not name.startswith(("frontier", "fetch", "index")) and not name.endswith(WHALES.name)],
     "third": ["fetch", "essence"],
 }
 """The stages of each worker: some run twice, and what fetches a body need not be where it is parsed."""

@@ -23,7 +23,7 @@ from streams.store.object_storage import ObjectStorage
 from tests.conformance.conftest import Start
 from tests.conformance.ground import Flow, Ground, gather, harvest
 from tests.conformance.play import Played, play
-from tests.conformance.runners import SETTINGS, WORKERS, KafkaRunner, obey, tell
+from tests.conformance.runners import PAGES, SETTINGS, WHALES, WORKERS, KafkaRunner, obey, tell
 from tests.faults.corpus import Corpus
 from tests.samples import make_corpus
 from tests.samples.make_corpus import gzipped, tar, zipped
@@ -309,10 +309,13 @@ def test_both_runners_give_the_same_results(flow: str, plays: Plays) -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("flow", FLOWS)
 def test_broker_with_filter_contains_matching_summaries(runner: str, flow: str, plays: Plays) -> None:
-    """After each step a Broker with a filter contains and finds exactly the summaries of the Gatherer that match it."""
+    """After each step a Broker with a filter contains and finds exactly the summaries of its source that it accepts."""
+    accepts = WHALES.filter()
     for found in plays(runner)[flow].found:
-        accepted = {name for name, summary in found.summaries.items() if summary.type in ("HTML", "Mail")}
-        assert set(found.pages) == set(found.hits["pages"]) == accepted
+        pages = {name for name, summary in found.summaries.items() if summary.type in ("HTML", "Mail")}
+        whales = {name for name, summary in found.summaries.items() if accepts is None or accepts(summary)}
+        for broker, accepted in ((PAGES, pages), (WHALES, whales)):
+            assert set(found.others[broker.name]) == set(found.hits[broker.name]) == accepted
 
 
 def on_kafka(plays: Plays, runners: Start) -> KafkaRunner:

@@ -101,8 +101,9 @@ def test_each_stage_has_its_own_workload(plain: list[Manifest]) -> None:
 
 def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     """Each configured Broker has its three stages as workloads, with its settings; all groups and topics are the topology's."""
-    made = helm.template({"brokers": {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}}, **SCALED})
-    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60))))
+    brokers = {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}, "two-words": {"query": "whale"}}
+    made = helm.template({"brokers": brokers, **SCALED})
+    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60), Broker("two-words", "whale"))))
     workloads = of(made, "StatefulSet", "Deployment")
     ran = [workload["spec"]["template"]["spec"]["containers"][0] for workload in workloads.values()]
     known = {stage.name for stage in drawn.stages} | {stage.name.removesuffix(".main") for stage in drawn.stages}
@@ -111,8 +112,10 @@ def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages"}
     for container in ran:
         environment = {entry["name"]: entry.get("value") for entry in container["env"]}
-        assert environment["HARVEST_BROKERS_PAGES_QUERY"] == "type:HTML"
-        assert (environment["HARVEST_BROKERS_PAGES_TTL"], environment["HARVEST_BROKERS_MAIN_QUERY"]) == ("60", "*")
+        assert environment["HARVEST_BROKERS"] == "/etc/harvest/brokers"
+        assert {"name": "brokers", "mountPath": "/etc/harvest/brokers", "readOnly": True} in container["volumeMounts"]
+    (files,) = (one["data"] for one in made if one["kind"] == "ConfigMap")
+    assert {name.removesuffix(".toml"): tomllib.loads(text) for name, text in files.items()} == brokers
     read = {
         (t["metadata"]["consumerGroup"], t["metadata"]["topic"])
         for s in of(made, "ScaledObject").values()
@@ -146,7 +149,9 @@ def test_pods_are_restricted(rendered: dict[str, list[Manifest]]) -> None:
         assert spec["securityContext"]["runAsUser"] > 0, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), name
-        assert all({"emptyDir", "persistentVolumeClaim", "projected"} & set(volume) for volume in spec.get("volumes", [])), name
+        assert all(
+            {"emptyDir", "persistentVolumeClaim", "projected", "configMap"} & set(volume) for volume in spec.get("volumes", [])
+        ), name
         for container in spec["containers"]:
             wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
             assert container["securityContext"] == wanted, name
@@ -313,7 +318,7 @@ def test_alerts_and_dashboard_are_rendered_unchanged(full: list[Manifest], helm:
     """The rendered alerts and dashboard are the chart's files, unchanged; Helm leaves the templates inside alerts alone."""
     (rule,) = of(full, "PrometheusRule").values()
     assert rule["spec"] == helm.yaml(root / "helm" / "harvest" / "files" / "alerts.yaml")
-    (dashboard,) = of(full, "ConfigMap").values()
+    (dashboard,) = (one for one in full if one["kind"] == "ConfigMap" and "brokers" not in one["metadata"]["name"])
     assert json.loads(dashboard["data"]["harvest.json"])["uid"] == "harvest"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from processors.broker.definition import Broker
 from streams.kafka.client.brokers import written_topics
 from streams.topology import asyncapi
 from streams.topology.flow import TopologySettings, topology
@@ -28,9 +29,16 @@ def test_file_equals_the_generated_description(root: Path) -> None:
     assert (root / "schemas" / asyncapi.FILE).read_text("utf-8") == asyncapi.text(), ANEW
 
 
-def test_every_public_topic_is_described(description: dict[str, Any]) -> None:
-    """Each public topic is a channel with a message for each of its record types, and with its retention."""
-    public = {topic.name: topic for topic in topology(TopologySettings()).topics if topic.public}
+THREE = (Broker(), Broker("pages", "type:HTML"), Broker("few", "title:whale", sources=("broker:pages",)))
+
+
+@pytest.mark.parametrize("brokers", [(Broker(),), THREE], ids=["main", "three"])
+def test_every_public_topic_is_described(brokers: tuple[Broker, ...]) -> None:
+    """Each public topic, of each Broker too, is a channel with a message for each of its record types, and with its retention."""
+    drawn = topology(TopologySettings(brokers=brokers))
+    description = asyncapi.document(drawn)
+    public = {topic.name: topic for topic in drawn.topics if topic.public}
+    assert public.keys() >= {f"broker.{broker.name}" for broker in brokers}
     channels = {channel["address"]: channel for channel in description["channels"].values()}
     assert set(channels) == set(public)
     for name, topic in public.items():
@@ -40,12 +48,14 @@ def test_every_public_topic_is_described(description: dict[str, Any]) -> None:
         assert (kept.get("retention.ms") == -1) == (topic.keep == "always")
 
 
-def test_description_is_valid_asyncapi(description: dict[str, Any]) -> None:
+@pytest.mark.parametrize("brokers", [(Broker(),), THREE], ids=["main", "three"])
+def test_description_is_valid_asyncapi(brokers: tuple[Broker, ...]) -> None:
     """A model of AsyncAPI 3 and its Kafka bindings accepts every field, and rejects an unknown one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         from asyncapi3.models.asyncapi import AsyncAPI3  # type: ignore[import-untyped]
 
+    description = asyncapi.document(topology(TopologySettings(brokers=brokers)))
     model = AsyncAPI3.model_validate(description)
     assert model.model_dump(by_alias=True, exclude_none=True, mode="json") == description
     wrong = {**description, "channels": {"x": {**description["channels"]["summaries"], "adress": "x"}}}

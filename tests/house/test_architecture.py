@@ -19,8 +19,13 @@ MOST = 25
 """Modules of a folder at the most."""
 LARGE = ("processors/essence/summarize/source", "processors/essence/summarize/text", "processors/essence/unnest/containers")
 """Folders of one format a file, which have as many as there are formats."""
-DRAWS = {"streams/config/topology.py", "streams/embedded/runner.py", "streams/kafka/worker/worker.py"}
-"""Modules that draw the topology, each from settings: for commands, and for the two runners."""
+DRAWS = {
+    "streams/config/topology.py",
+    "streams/embedded/runner.py",
+    "streams/kafka/worker/worker.py",
+    "streams/topology/asyncapi.py",
+}
+"""Modules that draw the topology, each from settings: for commands, both runners, and asyncapi.json, which has the defaults."""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +105,7 @@ def test_folders_are_small(root: Path) -> None:
 
 
 def test_topology_is_drawn_from_settings(parsed: Parsed) -> None:
-    """The topology is drawn in three places, each time from settings; everything else is given it."""
+    """The topology is drawn in four places, each time from settings; everything else is given it."""
     calls = [
         (path, len(node.args))
         for path, tree in (each for package in PACKAGES for each in parsed(package))

@@ -63,6 +63,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with .Values.index }}{{- if or .passwordSecret .caSecret }}
 - {name: index, mountPath: /etc/harvest/index, readOnly: true}
 {{- end }}{{- end }}
+{{- if .Values.brokers }}
+- {name: brokers, mountPath: /etc/harvest/brokers, readOnly: true}
+{{- end }}
 {{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -120,9 +123,28 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       - secret: {name: {{ . }}, items: [{key: {{ $.Values.index.caKey }}, path: ca.pem}]}
       {{- end }}
 {{- end }}{{- end }}
+{{- if .Values.brokers }}
+- name: brokers
+  configMap: {name: {{ include "harvest.brokers.name" . }}}
+{{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* The definitions of Brokers, a file each; the name of their ConfigMap changes with them, so that workers start anew. */}}
+{{- define "harvest.brokers.files" -}}
+{{- range $name, $broker := .Values.brokers }}
+{{ $name }}.toml: |
+  query = {{ $broker.query | default "" | toJson }}
+  {{- if $broker.ttl }}
+  ttl = {{ int64 $broker.ttl }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "harvest.brokers.name" -}}
+{{- include "harvest.fullname" . }}-brokers-{{ include "harvest.brokers.files" . | sha256sum | trunc 8 -}}
 {{- end }}
 
 {{/* The settings of a stage or of `gateway`, as the environment has them; `stage` is empty for the commands that are neither. */}}
@@ -155,12 +177,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 {{- if $v.stages.feed.enabled -}}{{- $_ := set $env "HARVEST_FEED_ENABLED" "true" -}}{{- end -}}
-{{- range $name, $broker := $v.brokers -}}
-{{- $variable := printf "HARVEST_BROKERS_%s" ($name | replace "-" "_" | upper) -}}
-{{- if $broker.query -}}{{- $_ := set $env (printf "%s_QUERY" $variable) $broker.query -}}{{- end -}}
-{{- if $broker.ttl -}}{{- $_ := set $env (printf "%s_TTL" $variable) (int64 $broker.ttl) -}}{{- end -}}
-{{- if not (or $broker.query $broker.ttl) -}}{{- $_ := set $env (printf "%s_QUERY" $variable) "" -}}{{- end -}}
-{{- end -}}
+{{- if $v.brokers -}}{{- $_ := set $env "HARVEST_BROKERS" "/etc/harvest/brokers" -}}{{- end -}}
 {{- if eq .stage "gateway" -}}
 {{- $env = merge $env (dict "HARVEST_SERVE_HOST" "0.0.0.0" "HARVEST_SERVE_PORT" $v.gateway.port "HARVEST_SERVE_PUBLIC" $v.gateway.public "HARVEST_SERVE_HOSTS" (include "harvest.gateway.hosts" .root) "HARVEST_SERVE_ROOT_PATH" $v.gateway.rootPath "HARVEST_SERVE_PROXIES" (join "," $v.gateway.proxies)) -}}
 {{- else if and .stage (ne .stage "bodies") -}}

@@ -56,7 +56,8 @@ def export(
         try:
             drawn = topology_of(found).topic(topic)
         except KeyError:
-            raise Failure(f"{printable(topic)}: not a topic of these settings (those of a Broker need its brokers.NAME)") from None
+            hint = "those of a Broker need its definition: harvest broker list"
+            raise Failure(f"{printable(topic)}: not a topic of these settings ({hint})") from None
         with _whole(file) as stream:
             count = files.write(stream, drawn, _all(log, topic))
     note(f"{counted(count, 'record')} of {topic} written")

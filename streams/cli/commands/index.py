@@ -53,6 +53,7 @@ def _accept(found: Settings, broker: str) -> None:
 
 def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> ReplayProgress:
     """Make the index of a Broker that serves anew."""
+    from streams.config.topology import broker_defined
     from streams.operations import rebuild as rebuilding
     from streams.operations.indexes import alias, server
     from streams.store.data_folder import index_folder
@@ -60,12 +61,12 @@ def rebuild_serving_index(found: Settings, broker: str, selection: Selection, wa
     if found.index.url:
         with reading(found, selection.topic) as log:
             where = server(found), alias(found, broker), stamp()
-            return rebuilding.on_server(log, selection, *where, watch, found.search.languages)
+            return rebuilding.on_server(log, selection, *where, watch, broker_defined(found, broker).languages)
     path = index_folder(found.data, broker)
     with alone(found, selection.topic) as log, ExitStack() as held:
         if found.kafka.brokers:
             held.enter_context(unwritten(path))
-        return rebuilding.in_folder(log, selection, path, watch, found.search.languages)
+        return rebuilding.in_folder(log, selection, path, watch, broker_defined(found, broker).languages)
 
 
 def stamp() -> str:

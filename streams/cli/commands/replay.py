@@ -153,10 +153,12 @@ def _to_server(found: Settings, broker: str, selection: Selection, target: Serve
         address = server(found, target.url)
         with closing(Node(address)) as node:
             claim(node, alias)
-        return rebuild.on_server(log, selection, address, alias, stamp(), watch, found.search.languages)
+        return rebuild.on_server(log, selection, address, alias, stamp(), watch, selection.broker.languages)
 
 
 def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> ReplayProgress:
+    from streams.brokers import copy_definitions
+    from streams.config.topology import definitions_folder
     from streams.operations import rebuild
     from streams.store.data_folder import index_folder
 
@@ -165,7 +167,8 @@ def _to_folder(found: Settings, broker: str, selection: Selection, target: Path,
         held.enter_context(_claimed(target, path))
         if path.exists():
             held.enter_context(unwritten(path))
-        return rebuild.in_folder(log, selection, path, watch, found.search.languages)
+        copy_definitions(definitions_folder(found), definitions_folder(found.model_copy(update={"data": target})))
+        return rebuild.in_folder(log, selection, path, watch, selection.broker.languages)
 
 
 @contextmanager

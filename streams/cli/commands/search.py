@@ -180,7 +180,7 @@ def _similar(found: Settings, index: BrokerIndex, what: str) -> Query:
         # An index without the records: a folder that `replay --to` made.
         raise Failure(f"{printable(what)}: its summary cannot be read: {error}") from None
     try:
-        return similar(summary, index.frequencies, index.count(Every()), Analyzer(found.search.languages))
+        return similar(summary, index.frequencies, index.count(Every()), Analyzer(index.languages))
     except ValueError as error:
         raise Failure(f"{printable(what)}: {error}") from None
 

@@ -29,11 +29,12 @@ def worker(
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
-    from streams.config.topology import topology_of
+    from streams.config.topology import check_definitions, topology_of
     from streams.kafka.client.acls import NAMING
     from streams.kafka.worker.preflight import prepare
     from streams.kafka.worker.worker import runnable_stages
 
+    check_definitions(found)
     known = runnable_stages(topology_of(found))
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
     given = worker_settings(found)

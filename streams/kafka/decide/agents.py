@@ -33,7 +33,7 @@ import msgspec
 
 from schemas.codec import decode, encode
 from schemas.ports import Origin
-from schemas.records import Record, Rejected
+from schemas.records import Record, Rejected, Tick
 from schemas.wire import SINGLE, Wire
 from streams.clock import now_ms
 from streams.kafka.client.cluster import PROBE, Cluster, ClusterError
@@ -246,6 +246,8 @@ class Decider:
         try:
             plain = decode(self.wire.plain(message.value))
             self.router.admit(origin.topic, plain, now_ms.machine())
+            if isinstance(plain, Tick):
+                plain = self.owned.tick(plain, origin.partition)
             given = [self._output(record) for record in self.stage.process(rows, plain, self.owned.origin(origin))]
         except ClusterError:
             # The registry does not answer, which is not the record's fault: it is read again after a restart.

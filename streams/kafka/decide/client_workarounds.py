@@ -221,6 +221,17 @@ class Consumer(Prompt, aiokafka.Consumer):
         self.app.monitor.on_tp_commit(wanted)
         return True
 
+    async def set_back(self, offsets: Mapping[TP, int]) -> bool:
+        """Commit lower offsets, and forget what was done above them; false if the broker did not accept them. Nothing is sought."""
+        if not await self._commit(offsets):
+            return False
+        for tp, offset in offsets.items():
+            self._committed_offset[tp] = self._read_offset[tp] = offset or None
+            self._acked[tp].clear()
+            self._acked_index[tp].clear()
+            self._gap[tp].clear()
+        return True
+
     def _new_offset(self, tp: TP) -> int | None:
         """Return the offset to commit, after dropping offsets that are duplicates or already committed."""
         acked = self._acked[tp]

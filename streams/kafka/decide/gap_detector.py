@@ -13,7 +13,8 @@ first checks whether the record exists at all (`offset_probe.py`).
 
 Laws:
 - Nothing is decided or committed beyond a record that was skipped.
-- Nothing is decided below the offset that was committed when partitions were assigned, nor below offsets committed since.
+- Nothing is decided below the offset that was committed when partitions were taken over (by then `rereading.py` may have set it
+  back), nor below offsets committed since.
 - Offsets without a record are not waited for, and are committed: holes of compaction, transaction markers, records that retention
   removed before they were read. Nor are records waited for that are not written yet.
 - In a compacted topic a hole is accepted without a check, except before the first record after partitions were assigned: Faust may

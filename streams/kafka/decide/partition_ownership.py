@@ -25,10 +25,13 @@ from typing import TYPE_CHECKING, Any, cast
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
+from msgspec.structs import replace
 
 from schemas.ports import Origin
+from schemas.records import Tick
 from streams.kafka.client.cursors import Cursors
 from streams.kafka.decide.gap_detector import SkippedError
+from streams.kafka.decide.rereading import read_again
 from streams.kafka.decide.rows import RestoredRows, StoppedError, origin_bases
 
 if TYPE_CHECKING:
@@ -125,8 +128,18 @@ class OwnedPartitions:
 
     def origin(self, at: Origin) -> Origin:
         """Return the position of a record as rows have it: above all those of earlier topics of the name (`topic_reset.py`)."""
-        base = self._bases.get(at.partition, {}).get(at.topic, 0)
+        base = self.base(at.topic, at.partition)
         return at._replace(offset=at.offset + base, committed=at.committed + base) if base else at
+
+    def base(self, topic: str, partition: int) -> int:
+        """Return what rows have above the offsets of a topic."""
+        return self._bases.get(partition, {}).get(topic, 0)
+
+    def tick(self, tick: Tick, partition: int) -> Tick:
+        """Return a tick with its ends as rows have them."""
+        if not self._bases.get(partition):
+            return tick
+        return replace(tick, ends={name: end + self.base(name, partition) for name, end in tick.ends.items()})
 
     def current(self, events: Sequence[EventT[Any]]) -> list[EventT[Any]]:
         """Return the events that were read in the present generation; the others are dropped."""
@@ -214,7 +227,7 @@ class OwnedPartitions:
             self._cursors[partition] = Cursors(self._decider.stage.derived)
             self._bases[partition] = origin_bases(self._decider.table, partition, self._decider.names.values())
             await self._restore(partition)
-            if self._joined is not joined:
+            if self._joined is not joined or not await read_again(self._decider, partition, lambda: self._joined is joined):
                 return
             self._mine |= {partition}
         if self._decider.ticker is not None:

@@ -36,8 +36,9 @@ def run_sink(context: Context) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     note = logging.getLogger("harvest").warning
+    languages = next((one.languages for one in settings.flow.brokers if one.name == broker), ())
     ask: Callable[[], Follower] = partial(
-        open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=settings.languages
+        open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=languages
     )
     if context.stage.name == FEED:
         ask = partial(open_feed, settings.folder, settings.essence.gatherer)

@@ -19,7 +19,6 @@ from typing import Any
 import msgspec
 
 from processors.essence.stage import EssenceSettings
-from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.wire import Wire
 from sinks.index.opensearch.server import Server
 from streams.edges.extensions import Extensions
@@ -77,8 +76,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's extensions of essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
-    languages: tuple[str, ...] = DEFAULT_LANGUAGES
-    """Languages whose words are found in all their forms."""
     limits: SandboxLimits = SandboxLimits()
 
     @property

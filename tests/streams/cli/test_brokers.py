@@ -1,7 +1,8 @@
-"""Brokers of the settings: each has its own topics, rows and index, and commands select one by its name."""
+"""Brokers by their definitions: each has its own topics, rows and index, and commands select one by its name."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from functools import partial
 from operator import contains
@@ -11,22 +12,31 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from processors.broker.definition import Broker
+from processors.broker.definition import Broker, Fallback
 from processors.broker.register import Plan, register
 from schemas.ports import Origin
 from schemas.records import Summary
+from streams.brokers import read_definitions
 from streams.config.settings import SettingsError, load
-from streams.config.topology import broker_named, brokers_of, topology_of
+from streams.config.topology import broker_named, brokers_of, definitions_of, topology_of
 from streams.simulator import MemoryRows
 from streams.store.data_folder import index_folder
 
-PAGES = "[brokers.pages]\nquery = 'type:HTML'\nttl = 60\n"
+PAGES = "query = 'type:HTML'\nttl = 60\n"
+
+
+def define(name: str, text: str = "", data: str = "harvest-data") -> Path:
+    """Write the definition of a Broker into a data folder."""
+    path = Path(data, "brokers", f"{name}.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
 
 
 @pytest.fixture
 def gathered(harvest: Any, tree: Path) -> Any:
     """A data folder with two Brokers, one of which indexes HTML pages only."""
-    Path("harvest.toml").write_text(PAGES)
+    define("pages", PAGES)
     harvest("gather", tree, "--quiet")
     return harvest
 
@@ -54,7 +64,7 @@ def test_commands_take_a_broker(gathered: Any, tree: Path) -> None:
 
 def test_summary_that_no_longer_matches_leaves_the_broker(harvest: Any, tree: Path) -> None:
     """A page that loses the word of a Broker's query is removed from that Broker, with the reason."""
-    Path("harvest.toml").write_text("[brokers.whales]\nquery = 'whale'\n")
+    define("whales", "query = 'whale'\n")
     harvest("gather", tree, "--quiet")
     assert len(harvest.lines("search", "*", "--broker", "whales")) == 1
     (tree / "page.html").write_text("<title>Squid</title>Only squid.")
@@ -66,7 +76,7 @@ def test_summary_that_no_longer_matches_leaves_the_broker(harvest: Any, tree: Pa
 def test_broker_added_to_a_folder_with_more_partitions(harvest: Any, tree: Path) -> None:
     """The topics of a Broker that the settings add later have as many partitions as those that the data folder has."""
     harvest("gather", tree, "--quiet", "--partitions", "3")
-    Path("harvest.toml").write_text(PAGES)
+    define("pages", PAGES)
     harvest("roots", "add", tree / "notes")
     harvest("gather", "--quiet")
     assert len(harvest.lines("search", "*", "--broker", "pages")) == 1
@@ -104,16 +114,19 @@ def test_topic_of_a_broker_selects_the_broker(gathered: Any) -> None:
 
 
 def test_broker_without_topics_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
-    """Before the first run of a new Broker, and after its removal from the settings, commands say what is missing."""
+    """Before the first run of a new Broker, and after its definition is gone, commands say what is missing."""
     harvest("gather", tree, "--quiet")
-    Path("harvest.toml").write_text(PAGES)
+    define("pages", PAGES)
     for command in (("index", "rebuild"), ("replay",), ("replay", "--since", "0")):
         said = harvest(*command, "--broker", "pages", code=1).stderr
         assert said == "harvest: broker.pages: no such topic (harvest run, or the next harvest gather, makes it)\n"
     harvest("gather", "--quiet")
-    Path("harvest.toml").unlink()
+    Path("harvest-data", "brokers", "pages.toml").unlink()
     said = harvest("export", "broker.pages", "out.avro", code=1).stderr
-    assert said == "harvest: broker.pages: not a topic of these settings (those of a Broker need its brokers.NAME)\n"
+    assert (
+        said
+        == "harvest: broker.pages: not a topic of these settings (those of a Broker need its definition: harvest broker list)\n"
+    )
     assert not list(Path().glob("out*"))
 
 
@@ -127,47 +140,140 @@ def test_missing_index_of_a_broker_names_the_command(gathered: Any) -> None:
 
 def test_annotation_of_what_main_filters_out_is_known(harvest: Any, tree: Path) -> None:
     """`annotate` asks the Gatherer's database whether it knows a URL, whatever `main` accepts."""
-    Path("harvest.toml").write_text("[brokers.main]\nquery = 'type:HTML'\n[brokers.all]\n")
+    define("main", "query = 'type:HTML'\n")
+    define("all")
     harvest("gather", tree, "--quiet")
     assert "unknown" not in harvest("annotate", tree / "notes" / "a.txt", "note=checked").stderr
     assert len(harvest.lines("search", "note:checked", "--broker", "all")) == 1
 
 
-def test_invalid_broker_definition_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
-    """An unknown Broker, a malformed query, a name invalid for a topic and an unknown key are errors of one line, exit code 2."""
-    for text, line in (
-        (
-            "[brokers.pages]\nquery = '(whale'\n",
-            "harvest: brokers.pages.query: this parenthesis is never closed (did you mean (whale)?): ^(whale",
-        ),
-        ("[brokers.'Pages!']\n", "harvest: harvest.toml: brokers.Pages!"),
-        ("[brokers.pages]\nqery = 'x'\n", "harvest: harvest.toml: brokers.pages.qery: no such setting"),
-        ("[brokers.main-0]\n", "harvest: brokers.main-0: a name may not end in -0, as the indexes of a server do"),
-        (PAGES, "harvest: library: no such Broker (there are main, pages; the settings brokers.NAME define others)"),
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("query = '(whale'", "query: this parenthesis is never closed (did you mean (whale)?): ^(whale"),
+        ("qery = 'x'", "qery: no such key (did you mean query?)"),
+        ("[rank]\ntitel = 1", "rank.titel: no such key (did you mean rank.title?)"),
+        ("ttl = '8 years'", "ttl: a time is a number of seconds, or as 12h, 3d, 8w"),
+        ("ttl = true", "ttl: a time is a number of seconds, or as 12h, 3d, 8w"),
+        ("from = []", "from: tuple should have at least 1 item after validation, not 0, not []"),
+        ("from = ['summary']", "from: no source: 'summary' (a source is summaries, broker:NAME or the URL of a stream)"),
+        ("from = ['broker:page']", "from: broker:page: no such Broker (did you mean pages?)"),
+        ("from = ['broker:pages']", "from: a circle: pages from pages"),
+        ("from = ['summaries', 'summaries']", "from: summaries is named twice"),
+        ("facets = ['colour']", "facets: no such facet: 'colour' (there are type, site, language, author, year, gatherer)"),
+        ("languages = ['xx']", "languages: "),
+        ("[fallback]\nbroker = 'pags'", "fallback.broker: pags: no such Broker (did you mean pages?)"),
+        ("[fallback]\nbroker = 'pages'", "fallback.broker: a Broker cannot be its own fallback"),
+        ("[fallback]\nbelow = 3", "fallback.broker: field required"),
+        ("query = ", "not TOML: "),
+        (b"title = '\xff'", "not TOML: "),
+        ("x" * 70_000, "more than 65,536 bytes"),
+    ],
+)
+def test_mistake_in_a_definition_is_one_line(tmp_path: Path, text: str | bytes, line: str) -> None:
+    """Each mistake in a definition is one line that names the file and the key; the Brokers without one are known."""
+    path = tmp_path / "pages.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    found = read_definitions(tmp_path, ("en",))
+    assert [broker.name for broker in found.brokers] == ["main"]
+    (mistake,) = found.mistakes
+    assert mistake.line.startswith(f"{path}: {line}"), mistake.line
+    assert "\n" not in mistake.line
+
+
+def test_all_mistakes_of_all_files_are_told(tmp_path: Path) -> None:
+    """Names that no topic can have, names that differ by letter case, folders, pipes, and circles of several: a line for each."""
+    for name in ("Pages", "pages", "main-0", "a b", "x" * 41):
+        (tmp_path / f"{name}.toml").touch()
+    for name, source in (("one", "two"), ("two", "three"), ("three", "one"), ("over", "one")):
+        (tmp_path / f"{name}.toml").write_text(f"from = ['broker:{source}']")
+    (tmp_path / "folder.toml").mkdir()
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "nowhere.toml").symlink_to("none")
+    (tmp_path / "two-keys.toml").write_text("titel = 'x'\nttl = -1")
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "good.toml").touch()
+    found = read_definitions(tmp_path, ("en",))
+    assert [broker.name for broker in found.brokers] == ["main", "good", "over"]
+    lines = "\n".join(mistake.line.removeprefix(f"{tmp_path}/") for mistake in found.mistakes)
+    assert len(found.mistakes) == 14, lines
+    for line in (
+        "Pages.toml: two files of one name: pages.toml",
+        "pages.toml: two files of one name: Pages.toml",
+        "main-0.toml: a name may not end in -0, as the indexes of a server do",
+        "a b.toml: a Broker's name has at most 40 small letters, digits and hyphens, and begins with no hyphen",
+        "one.toml: from: a circle: one from two from three from one",
+        "folder.toml: ",
+        "pipe.toml: not a file",
+        "nowhere.toml: no such file",
+        "two-keys.toml: titel: no such key (did you mean title?)",
+        "two-keys.toml: ttl: ",
     ):
-        Path("harvest.toml").write_text(text)
-        told = harvest("search", "x", "--broker", "library", code=2).stderr
-        assert told.startswith(line), told
-        assert told.count("\n") == 1
+        assert line in lines
 
 
-def test_environment_defines_brokers() -> None:
-    """Brokers are also read from the environment, with underscores for hyphens; `main` always exists and is the first."""
-    found = load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_QUERY": "type:PDF", "HARVEST_BROKERS_MAIN_TTL": "60"})
-    assert brokers_of(found) == (Broker(ttl=60), Broker("tech-reports", "type:PDF"))
-    assert broker_named(found, "tech-reports") == "tech-reports"
-    assert topology_of(found) is topology_of(
-        load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_QUERY": "type:PDF", "HARVEST_BROKERS_MAIN_TTL": "60"})
+def test_wrong_definition_ends_writers_and_warns_readers(gathered: Any, tree: Path) -> None:
+    """With a wrong file `gather` ends with one line, exit code 2; a search in a good Broker goes on, with a warning."""
+    wrong = define("wrong", "query = '('")
+    line = f"harvest: {wrong}: query: "
+    said = gathered("gather", "--quiet", code=2).stderr
+    assert said.startswith(line)
+    assert said.count("\n") == 1
+    searched = gathered("search", "*", "--broker", "pages")
+    assert f"harvest: warning: {wrong}: query: " in searched.stderr
+    assert "page.html" in searched.stdout
+    assert gathered("search", "*", "--broker", "wrong", code=2).stderr.startswith(line)
+    said = gathered("search", "*", "--broker", "library", code=2).stderr
+    assert said == "harvest: library: no such Broker (there are main, pages; harvest broker create defines others)\n"
+
+
+def test_definitions_of_the_settings_say_what_to_do(harvest: Any) -> None:
+    """A table of Brokers in the file of settings, or in the environment, is one line that says where they belong."""
+    Path("harvest.toml").write_text("[brokers.pages]\nquery = 'x'\n")
+    said = harvest("search", "x", code=2).stderr
+    assert said.startswith("harvest: harvest.toml: brokers: Brokers are defined by files NAME.toml")
+    assert said.count("\n") == 1
+    with pytest.raises(SettingsError, match=r"^HARVEST_BROKERS_PAGES_QUERY: .*harvest broker create"):
+        load({}, None, {"HARVEST_BROKERS_PAGES_QUERY": "x"})
+
+
+def test_definitions_are_read_from_the_folder_of_the_settings(tmp_path: Path) -> None:
+    """HARVEST_BROKERS names the folder; `main` always exists and is the first; all keys are read."""
+    folder = tmp_path / "defined"
+    found = load({}, None, {"HARVEST_BROKERS": str(folder)})
+    assert [mistake.line for mistake in definitions_of(found).mistakes] == [f"brokers: {folder}: no such folder"]
+    folder.mkdir()
+    (folder / "main.toml").write_text("ttl = '1m'")
+    (folder / "tech-reports.toml").write_text(
+        "title = 'Reports'\nquery = 'type:PDF'\nfrom = ['summaries', 'broker:main', 'https://h.example/brokers/cs/soif']\n"
+        "ttl = '8w'\nlanguages = ['de']\nfacets = ['year', 'author']\nstream = true\n"
+        "[rank]\ntitle = 2\n[fallback]\nbroker = 'main'\nbelow = 3\n"
     )
-    with pytest.raises(SettingsError, match=r"^HARVEST_BROKERS_TECH_REPORTS_TTL: "):
-        load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_TTL": "x"})
+    sources = ("summaries", "broker:main", "https://h.example/brokers/cs/soif")
+    reports = Broker(
+        "tech-reports",
+        "type:PDF",
+        8 * 7 * 86_400,
+        ("de",),
+        "Reports",
+        sources,
+        ("year", "author"),
+        (("title", 2.0),),
+        Fallback("main", 3),
+        True,
+    )
+    assert definitions_of(found).mistakes == ()
+    assert brokers_of(found) == (Broker(ttl=60), reports)
+    assert broker_named(found, "tech-reports") == "tech-reports"
+    assert topology_of(found) is topology_of(load({}, None, {"HARVEST_BROKERS": str(folder)}))
     with pytest.raises(SettingsError, match="no such Broker"):
         broker_named(found, "pages")
 
 
-def test_register_is_wired_to_the_definition() -> None:
+def test_register_is_wired_to_the_definition(tmp_path: Path) -> None:
     """The register stage of a Broker gets its filter and its time-to-live; that of a Broker without a query gets neither."""
-    found = topology_of(load({}, None, {"HARVEST_BROKERS_PAGES_QUERY": "type:HTML"}))
+    (tmp_path / "pages.toml").write_text("query = 'type:HTML'")
+    found = topology_of(load({}, None, {"HARVEST_BROKERS": str(tmp_path)}))
     processes: Any = [found.stage(name).process for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
     assert [process.func for process in processes] == [register, register]
     plans = [process.keywords["plan"] for process in processes]
@@ -177,5 +283,5 @@ def test_register_is_wired_to_the_definition() -> None:
 def test_new_broker_is_made_by_the_next_run(harvest: Any, tree: Path) -> None:
     """A search in a Broker that no run has made yet says that the next one makes it."""
     harvest("gather", tree, "--quiet")
-    Path("harvest.toml").write_text("[brokers.fresh]\n")
+    define("fresh")
     assert "the next harvest gather, makes it" in harvest("search", "*", "--broker", "fresh", code=1).stderr

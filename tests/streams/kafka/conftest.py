@@ -127,12 +127,12 @@ class Broker:
         finally:
             client.close()
 
-    def read(self, topic: str, partitions: int = 1) -> list[tuple[bytes, bytes | None]]:
-        """All records of a topic, partition by partition, each up to the end-of-partition event; other errors are no end."""
+    def read(self, topic: str, partitions: int = 1, first: int = 0) -> list[tuple[bytes, bytes | None]]:
+        """All records of a topic, from partition `first` on, each up to the end-of-partition event; other errors are no end."""
         found = []
         client = self.client(f"{topic}-reader")
         try:
-            for partition in range(partitions):
+            for partition in range(first, partitions):
                 client.assign([TopicPartition(topic, partition, 0)])
                 while (message := client.poll(TIMEOUT)) is not None:
                     error = message.error()

@@ -61,10 +61,15 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
     """Run the stage until SIGTERM."""
     stage = topology(TopologySettings()).stage(name)
     assert isinstance(stage, Stage)
+    run(stage, broker, prefix, int(partitions), folder, cut)
+
+
+def run(stage: Stage[Any, Any], broker: str, prefix: str, partitions: int, folder: str, cut: str = ":0") -> None:
+    """Run a stage until SIGTERM."""
     with tables(Path(folder), time.time()):
         cluster = Cluster(broker, prefix)
         settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
-        app = application(f"{prefix}{name}", cluster, folder, int(partitions), **settings)
+        app = application(f"{prefix}{stage.name}", cluster, folder, partitions, **settings)
         decider = Dying(app, stage, cluster)
         decider.where, left, *stops = cut.split(":")
         decider.left = int(left)

@@ -1,0 +1,83 @@
+"""`harvest broker`: definitions are created, listed, shown, checked and removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from streams.brokers import definition_text, read_definitions, values_of
+from streams.store.locks import LockFile
+
+FILE = Path("harvest-data", "brokers", "pages.toml")
+
+
+def test_created_broker_is_filled_searched_listed_and_removed(harvest: Any, tree: Path) -> None:
+    """A Broker that `create` defines is filled by the next run, is searched and listed, and is gone after `remove`."""
+    told = harvest("broker", "create", "pages", "--query", "type:HTML", "--ttl", "8w", "--title", 'Web "pages"').stderr
+    assert told == f"harvest: {FILE}: written; it holds from the next harvest gather or harvest run\n"
+    assert [one["changed"] for one in harvest.lines("broker", "list")] == ["", ""]
+    harvest("gather", tree, "--quiet")
+    assert len(harvest.lines("search", "*", "--broker", "pages")) == 1
+    main, pages = harvest.lines("broker", "list")
+    assert (main["name"], pages["name"], pages["title"], pages["summaries"], pages["lag"]) == (
+        "main",
+        "pages",
+        'Web "pages"',
+        1,
+        0,
+    )
+    assert 'pages  Web "pages"  1 summary, 0 to be read, 2' in harvest("broker", "list").stdout
+    assert "ttl = 4838400\n" in harvest("broker", "show", "pages").stdout
+    harvest("broker", "create", "over", "--from", "broker:pages")
+    assert "over is made from it" in harvest("broker", "remove", "pages", code=1).stderr
+    harvest("broker", "remove", "over")
+    assert f"{FILE}: removed" in harvest("broker", "remove", "pages").stderr
+    assert "no such Broker" in harvest("search", "*", "--broker", "pages", code=2).stderr
+
+
+def test_wrong_definition_is_not_created(harvest: Any) -> None:
+    """A definition with a mistake is refused with the line of `check`, exit code 2, and leaves no file."""
+    for options, line in (
+        (("pages", "--query", "(whale"), f"{FILE}: query: this parenthesis"),
+        (("pages", "--from", "broker:x"), f"{FILE}: from: broker:x: no such Broker"),
+        (("pages", "--ttl", "soon"), f"{FILE}: ttl: a time is"),
+        (("Pages",), "Pages: a Broker's name has at most"),
+        (("pages", "--example", "none-such"), "--example none-such: no such example"),
+    ):
+        assert harvest("broker", "create", *options, code=2).stderr.startswith(f"harvest: {line}")
+        assert not FILE.exists()
+    harvest("broker", "create", "pages")
+    assert "it is there already" in harvest("broker", "create", "pages", code=1).stderr
+
+
+def test_check_prints_all_mistakes(harvest: Any) -> None:
+    """`check` prints each mistake of each file, exit code 2; without one it says so, exit code 0."""
+    assert "1 Broker, no mistakes" in harvest("broker", "check").stderr
+    FILE.parent.mkdir(parents=True)
+    FILE.write_text("titel = 1\nttl = 0\n")
+    FILE.with_name("other.toml").write_text("query = '('\n")
+    said = harvest("broker", "check", code=2).stdout.splitlines()
+    assert len(said) == 3
+    assert len([line for line in said if line.startswith(f"{FILE}: ")]) == 2
+
+
+def test_runner_at_work_is_named(harvest: Any, tree: Path) -> None:
+    """While a runner is at work, `create` says that the definition holds from its next start, and `remove` is refused."""
+    harvest("gather", tree, "--quiet")
+    lock = LockFile(Path("harvest-data", "runner.lock"))
+    lock.claim()
+    try:
+        assert "the runner at work (process" in harvest("broker", "create", "pages").stderr
+        assert "a runner is at work" in harvest("broker", "remove", "pages", code=1).stderr
+    finally:
+        lock.close()
+    assert "main cannot be removed" in harvest("broker", "remove", "main", code=2).stderr
+
+
+def test_shown_definition_is_a_definition(tmp_path: Path) -> None:
+    """What `show` prints defines the same Broker again."""
+    text = 'title = "a \\"b\\" \\u007f"\nfacets = ["year"]\nstream = true\n[rank]\nlinks = 0.5\n[fallback]\nbroker = "main"\n'
+    (tmp_path / "one.toml").write_text(text)
+    (one,) = [broker for broker in read_definitions(tmp_path, ("en",)).brokers if broker.name == "one"]
+    (tmp_path / "one.toml").write_text(definition_text(values_of(one)))
+    assert one in read_definitions(tmp_path, ("en",)).brokers
