@@ -54,7 +54,7 @@ def open_index(settings: Settings, broker: str, timeout: float | None = None) ->
 def search_options(search: Search, rank: Mapping[str, float] = MappingProxyType({})) -> Options:
     """Return the options of searches that the settings ask for; `rank`: those that differ for a Broker."""
     common = {"title": search.weights.title, "exact": search.weights.exact, "freshness": search.freshness, "links": search.links}
-    asked = common | {"half_life": search.half_life} | rank
+    asked = {**common, "half_life": search.half_life, **rank}
     half_life = asked["half_life"] / DAY_S
     return Options(asked["title"], asked["exact"], asked["freshness"], half_life, asked["links"], search.checked)
 
