@@ -287,7 +287,7 @@ def _sentence(fault: ErrorDetails) -> str:
 
 def keys() -> tuple[str, ...]:
     """Return the keys of a definition: `title`, ..., `rank.title`, ..."""
-    inner = {"rank": RankSection, "fallback": FallbackSection}
+    inner: dict[str, type[Section]] = {"rank": RankSection, "fallback": FallbackSection}
     own = [field.alias or name for name, field in BrokerSection.model_fields.items()]
     return (*own, *(f"{table}.{key}" for table, section in inner.items() for key in section.model_fields))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from processors.query.forms import Analyzer
@@ -9,7 +10,7 @@ from sinks.index.options import DEFAULT, Options
 from streams.store.data_folder import index_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from schemas.ports import BrokerIndex
@@ -42,15 +43,20 @@ def open_index(settings: Settings, broker: str, timeout: float | None = None) ->
 
     `timeout`: seconds for an answer of OpenSearch; None: those of the setting `index.timeout`.
     """
-    asked = search_options(settings.search)
+    from streams.config.topology import brokers_of  # noqa: PLC0415 - as below
+
+    rank = next((dict(one.rank) for one in brokers_of(settings) if one.name == broker), {})
+    asked = search_options(settings.search, rank)
     patience = settings.index.timeout if timeout is None else timeout
     return open_index_at(server(settings), settings.index.name, settings.data, broker, options=asked, timeout=patience)
 
 
-def search_options(search: Search) -> Options:
-    """Return the options of searches that the settings ask for."""
-    half_life = search.half_life / DAY_S
-    return Options(search.weights.title, search.weights.exact, search.freshness, half_life, search.links, search.checked)
+def search_options(search: Search, rank: Mapping[str, float] = MappingProxyType({})) -> Options:
+    """Return the options of searches that the settings ask for; `rank`: those that differ for a Broker."""
+    common = {"title": search.weights.title, "exact": search.weights.exact, "freshness": search.freshness, "links": search.links}
+    asked = {**common, "half_life": search.half_life, **rank}
+    half_life = asked["half_life"] / DAY_S
+    return Options(asked["title"], asked["exact"], asked["freshness"], half_life, asked["links"], search.checked)
 
 
 def open_index_at(

@@ -174,10 +174,12 @@ def _to_folder(found: Settings, broker: str, selection: Selection, target: Path,
 @contextmanager
 def _claimed(target: Path, index: Path) -> Iterator[None]:
     """Lock a folder in which an index is made. Raises Failure if it contains anything else."""
+    from streams.config.topology import FOLDER
+
     indexes = index.parent
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
-    others = [entry for entry in there if entry != indexes or not entry.is_dir()]
+    others = [entry for entry in there if entry not in (indexes, target / FOLDER) or not entry.is_dir()]
     # An index of another Broker may be there: the folder is then searched with --broker.
     others += [entry for entry in below if not _is_index(entry)]
     if others:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from functools import partial
 from operator import contains
 from pathlib import Path
@@ -18,7 +19,8 @@ from schemas.ports import Origin
 from schemas.records import Summary
 from streams.brokers import read_definitions
 from streams.config.settings import SettingsError, load
-from streams.config.topology import broker_named, brokers_of, definitions_of, topology_of
+from streams.config.topology import broker_defined, broker_named, brokers_of, definitions_of, topology_of
+from streams.operations.indexes import open_index, search_options
 from streams.simulator import MemoryRows
 from streams.store.data_folder import index_folder
 
@@ -285,3 +287,14 @@ def test_new_broker_is_made_by_the_next_run(harvest: Any, tree: Path) -> None:
     harvest("gather", tree, "--quiet")
     define("fresh")
     assert "the next harvest gather, makes it" in harvest("search", "*", "--broker", "fresh", code=1).stderr
+
+
+def test_ranking_and_languages_are_those_of_the_broker(harvest: Any, tree: Path) -> None:
+    """A search in a Broker has the weights of its definition, and its index is made for its languages."""
+    define("german", "languages = ['de']\n[rank]\ntitle = 3\n")
+    harvest("gather", tree, "--quiet")
+    found = load({}, None, {})
+    with closing(open_index(found, "german")) as index:
+        assert index.languages == ("de",)
+    assert search_options(found.search, dict(broker_defined(found, "german").rank)).title == 3.0
+    assert "made for the languages" not in harvest("search", "whale", "--broker", "german").stderr
