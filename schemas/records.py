@@ -340,6 +340,14 @@ class Withdrawn(Record, frozen=True, kw_only=True):
     path: str
 
 
+class Confirmed(Record, frozen=True, kw_only=True):
+    """An object was found unchanged at `time`: its members up to this version are what they were."""
+
+    object_url: str
+    version: int
+    time: int
+
+
 class Annotation(Record, frozen=True, kw_only=True):
     """Manual attributes of one URL (member path included)."""
 
@@ -389,6 +397,7 @@ RECORDS: tuple[type[Record], ...] = (
     Complete,
     Partial,
     Withdrawn,
+    Confirmed,
     Annotation,
     Holder,
     Role,

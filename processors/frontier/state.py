@@ -74,6 +74,10 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch of the last whole answer for a part of another Gatherer's database; 0: unknown, or none."""
     pending: bool = False
     """Whether the mark was stated after the last request: it counts from the next request on."""
+    passed: int = 0
+    """Time in ms since the epoch of the last fetch or confirmation that went on to the catalog; 0: unknown. See `confirming.py`."""
+    passed_by: int = 0
+    """Offset + 1 of the event that caused that confirmation; 0: it was a fetch."""
 
     @property
     def lasts(self) -> bool:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.codec import DecodeError, decode, encode, publish, schema_text, union_text
-from schemas.records import RECORDS, Complete, FetchRequest, Partial, Record, Removed, Root, Summary, Tick, Withdrawn
+from schemas.records import RECORDS, Complete, Confirmed, FetchRequest, Partial, Record, Removed, Root, Summary, Tick, Withdrawn
 from schemas.wire import SINGLE, ConfluentWire
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 CARRIES: dict[str, Sequence[type[Record]]] = {
-    "made": (Summary, Complete, Partial, Withdrawn),
+    "made": (Summary, Complete, Partial, Withdrawn, Confirmed),
     **{cls.__name__: (cls,) for cls in RECORDS},
 }
 NUMBERS = {name: number for number, name in enumerate(CARRIES, 300)}
