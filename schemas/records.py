@@ -378,28 +378,6 @@ class Role(Record, frozen=True, kw_only=True):
     count: int = 0
 
 
-RECORDS: tuple[type[Record], ...] = (
-    Root,
-    LocalMap,
-    Plan,
-    Link,
-    Span,
-    Validators,
-    CrawlEvent,
-    Tick,
-    FetchRequest,
-    FetchedObject,
-    Entry,
-    Listing,
-    File,
-    Summary,
-    Removed,
-    Complete,
-    Partial,
-    Withdrawn,
-    Confirmed,
-    Annotation,
-    Holder,
-    Role,
-    Rejected,
-)
+_FETCHED = (Root, LocalMap, Plan, Link, Span, Validators, CrawlEvent, Tick, FetchRequest, FetchedObject, Entry, Listing, File)
+_SUMMARIZED = (Summary, Removed, Complete, Partial, Withdrawn, Confirmed, Annotation, Holder, Role, Rejected)
+RECORDS: tuple[type[Record], ...] = (*_FETCHED, *_SUMMARIZED)

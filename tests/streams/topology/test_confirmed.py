@@ -45,7 +45,10 @@ def test_held_members_are_published_with_the_new_time() -> None:
     give = Catalog()
     give(Annotation(url=URL, object_url=URL, time=1, attributes={"note": ("n",)}))
     give(*(summary(URL, path, 1) for path in ("", "a", "b")), complete(URL, 1, 3))
-    give(Withdrawn(object_url=URL, version=2, time=2, attempt="a2", path="b"), Partial(object_url=URL, version=2, time=2, attempt="a2", count=0))
+    give(
+        Withdrawn(object_url=URL, version=2, time=2, attempt="a2", path="b"),
+        Partial(object_url=URL, version=2, time=2, attempt="a2", count=0),
+    )
     published = give(confirmed(3, LATER))
     assert [(one.url, one.version, one.time) for one in published] == [(URL, 1, LATER), (f"{URL}#a", 1, LATER)]
     assert isinstance(published[0], Summary)
