@@ -102,7 +102,7 @@ def test_branch_may_use_type_of_earlier_branch() -> None:
     [
         (b"\0", "cut short"),
         (b"\0\0\0\0\x63", "no schema 99"),
-        (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x08", "branch 4"),
+        (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x0a", "branch 5"),
         (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x01", "branch -1"),
         (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\xff" * 12, "without an end"),
         (b"\0\0\0\0\1junk", "schema 1"),

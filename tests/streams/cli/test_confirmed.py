@@ -34,7 +34,7 @@ def gathered_twice(harvest: Any, folder: Path) -> tuple[dict[str, dict[str, Any]
 
 
 def test_unchanged_files_are_confirmed(harvest: Any, tmp_path: Path) -> None:
-    """The second run publishes unchanged files with a new time under their version, also to the Broker, and counts them as before."""
+    """The second run publishes unchanged files with a new time under their version, also to the Broker, and counts as before."""
     Path("harvest.toml").write_text(SHORT)
     first, said = gathered_twice(harvest, tmp_path / "corpus")
     for topic in ("summaries", "broker.short"):
