@@ -340,6 +340,14 @@ class Withdrawn(Record, frozen=True, kw_only=True):
     path: str
 
 
+class Confirmed(Record, frozen=True, kw_only=True):
+    """An object was found unchanged at `time`: its members up to this version are what they were."""
+
+    object_url: str
+    version: int
+    time: int
+
+
 class Annotation(Record, frozen=True, kw_only=True):
     """Manual attributes of one URL (member path included)."""
 
@@ -370,27 +378,6 @@ class Role(Record, frozen=True, kw_only=True):
     count: int = 0
 
 
-RECORDS: tuple[type[Record], ...] = (
-    Root,
-    LocalMap,
-    Plan,
-    Link,
-    Span,
-    Validators,
-    CrawlEvent,
-    Tick,
-    FetchRequest,
-    FetchedObject,
-    Entry,
-    Listing,
-    File,
-    Summary,
-    Removed,
-    Complete,
-    Partial,
-    Withdrawn,
-    Annotation,
-    Holder,
-    Role,
-    Rejected,
-)
+_FETCHED = (Root, LocalMap, Plan, Link, Span, Validators, CrawlEvent, Tick, FetchRequest, FetchedObject, Entry, Listing, File)
+_SUMMARIZED = (Summary, Removed, Complete, Partial, Withdrawn, Confirmed, Annotation, Holder, Role, Rejected)
+RECORDS: tuple[type[Record], ...] = (*_FETCHED, *_SUMMARIZED)

@@ -6,6 +6,7 @@ Laws:
 - Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
   `count` is the number of its summaries. Partial: some container or encoding could not be read to its end, or the object states
   changes alone (law 3).
+- An object that is unchanged is one Confirmed, and nothing else.
 - A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only what
   has no summary of its own, a folder's listing or another Gatherer's stream, is rejected without one.
 - The same object, settings and members to skip give the same records in the same order.
@@ -36,6 +37,7 @@ from schemas.records import (
     MAX_REASON,
     Complete,
     CompleteReason,
+    Confirmed,
     CrawlEvent,
     FetchedObject,
     File,
@@ -53,7 +55,7 @@ FOLDER, SYMLINK = "inode/directory", "inode/symlink"
 MAX_TARGET = 65_536
 MAX_LISTING = 256 << 20
 
-Output = File | Summary | Withdrawn | Rejected | CrawlEvent | Complete | Partial
+Output = File | Summary | Withdrawn | Confirmed | Rejected | CrawlEvent | Complete | Partial
 
 
 def essence(
@@ -73,6 +75,7 @@ def essence(
     `ends`: members after which their container is not read any further, each with the reason; enclosing containers are read on.
     """
     if obj.outcome == "unchanged":
+        yield Confirmed(object_url=obj.url, version=obj.version, time=obj.time)
         return
     reasons = skip if isinstance(skip, Mapping) else dict.fromkeys(skip, "crashed")
     said = [*sorted(reasons), *([f"\n{stop}"] if stop else []), *(f"\n\n{path}" for path in sorted(ends or ()))]

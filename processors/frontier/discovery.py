@@ -183,9 +183,13 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
         if listed_with and known.state == "ok":
             wanted = not self.same_rules(known) or not known.same_file(here.link)
             known = self._complete(host, digest, known, here.link, changed=wanted)
+            known = known if wanted else self.confirm_listed(host, digest, known)
         else:
             known, wanted = self.compare_mark(host, digest, known, root, here)
             wanted = wanted or (news and not listed_with)
+            if not wanted and self.is_listed_unchanged(host, known, root, here):
+                known = self.confirm_listed(host, digest, known)
+        yield from self.confirmations(known)
         if again or wanted:
             # A new root of a page or folder: fetched in full, so that its links are admitted for that root too.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from processors.collector import is_part
-from processors.frontier.requests import Output, RequestScheduler
+from processors.frontier.confirming import ConfirmHandlers
+from processors.frontier.requests import Output
 from processors.frontier.state import Losses, UrlState
 from processors.schemes import scheme_of
 from schemas.records import DOUBT, REPLACED, CrawlEvent, FetchedObject, Link, Rejected, Root
@@ -32,7 +33,7 @@ Vanished = Sequence[tuple[bytes, UrlState]]
 """Digest and row of each child that a listing no longer has."""
 
 
-class DoubtHandlers(RequestScheduler):
+class DoubtHandlers(ConfirmHandlers):
     """Decides whether what is missing is removed or held."""
 
     def accepts(self, root: Root) -> bool:

@@ -133,6 +133,11 @@ class ListedHandlers(DoubtHandlers):
         """Return whether a URL is not requested by a run, since the mark of its listing is the same as at its last request."""
         return self._has_valid_mark(host, known, root) and not self.is_probe(host, digest, known, root)
 
+    def is_listed_unchanged(self, host: str, known: UrlState, root: Root, found: Waiting) -> bool:
+        """Return whether a listing states with a mark that counts that a URL is as it was when it was last requested."""
+        same = found.source is not None and bool(found.link.mark) and found.link.mark == _own(known, found.source)
+        return same and self._has_valid_mark(host, known, root)
+
     def is_probe(self, host: str, digest: bytes, known: UrlState, root: Root) -> bool:
         """Return whether a URL is requested in this run to verify its mark. A mark that a protocol defines is not verified."""
         if not is_web(host) or self.lastmod_of(root) != "auto" or not self._has_valid_mark(host, known, root):

@@ -132,6 +132,8 @@ class OutcomeHandlers(SitemapHandlers):
                 listing=event.listing or known.listing,
                 validators=event.validators or known.validators,
             )
+            known = self.passed_on(known, event)
+            yield from self.confirmations(known)
             due = 0 if is_described_by_listing(known) and known.depth else self.now + self.refresh_of(known, root)
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
@@ -143,6 +145,8 @@ class OutcomeHandlers(SitemapHandlers):
     def _answered_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
         """Handle a redelivered answer that had caused an immediate request."""
         known = self.table.get(event.host, digest)
+        if known is not None:
+            yield from self.confirmations(known)
         if known is not None and known.state == "asked" and known.origin == self.origin:
             yield from self.repeat(event.host, digest, known)
 

@@ -18,13 +18,14 @@ from processors.frontier.politeness import credit_of, pause_of, requested_pause
 from processors.frontier.rows import HOST_WAKE, Table
 from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import HostState, UrlState
-from processors.frontier.visits import keep_digest, needs_whole, next_visit, usual_price
+from processors.frontier.visits import keep_digest, needs_confirmation, needs_whole, next_visit, usual_price
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
 
 Output = FetchRequest | FetchedObject | CrawlEvent | Rejected
 
+LISTINGS = ("folder", "listing")
 FORBIDDEN = 64
 """URLs that one event refuses at most by robots.txt: the patterns of a hostile one take 15 ms a URL."""
 ALWAYS = (1 << 63) - 1
@@ -122,6 +123,9 @@ class RequestScheduler(PlanRules):
         version = known.version if repeated else max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
         whole = whole or needs_whole(known, self.known_root(known), self.now, self.settings.whole_every)
+        if known.listing or known.kind in LISTINGS:
+            # An unchanged listing would have no slices, by which its children are confirmed.
+            whole = whole or needs_confirmation(known, self.now, self.settings.confirm)
         # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
         # The answer to an unconditional request does not reveal whether the content has changed.

@@ -54,3 +54,5 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """Shortest time between two refreshes of a page; the longest is that of its root."""
     whole_every: int = 28 * DAY
     """Time from a whole answer for a part of another Gatherer's database to the next one; see `visits.py`."""
+    confirm: int | None = None
+    """Time from a fetch or confirmation to the next confirmation that goes on to the catalog, in ms; None: none does."""

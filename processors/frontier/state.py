@@ -76,6 +76,10 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Whether the mark was stated after the last request: it counts from the next request on."""
     left_mark: str = ""
     """The mark that counted until its listing had it no more, while a request is queued: another listing may state it."""
+    passed: int = 0
+    """Time in ms since the epoch of the last fetch or confirmation that went on to the catalog; 0: unknown. See `confirming.py`."""
+    passed_by: int = 0
+    """Offset + 1 of the event that caused that confirmation; 0: it was a fetch."""
 
     @property
     def lasts(self) -> bool:

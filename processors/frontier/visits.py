@@ -72,6 +72,11 @@ def answered_whole(known: UrlState, event: CrawlEvent, now: int) -> int:
     return known.whole_at if event.status == CHANGED else now
 
 
+def needs_confirmation(known: UrlState, now: int, every: int | None) -> bool:
+    """Return whether what is downstream is to know again that a URL is unchanged; `every`: `FrontierSettings.confirm`."""
+    return every is not None and now >= known.passed + every
+
+
 def _has_changed(known: UrlState, event: CrawlEvent) -> bool | None:
     """Return whether the body differs from the one before; None if that one is unknown."""
     before = known.validators.md5 if known.validators else known.digest

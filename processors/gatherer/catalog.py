@@ -15,6 +15,8 @@ Laws:
 - Withdrawn removes its one member, for the reason that it would have if it were missing in the whole: `member_missing`. Where the
   member is unknown, the row notes the version, so that an older summary that arrives later does not bring it back. Nothing is
   published then: among Gatherers that collect from each other in a ring, such a removal would go round for ever.
+- Confirmed publishes each member that is held again, under its own version, with the time of the confirmation. It makes no version
+  known, and the time of a member never goes back.
 - Partial removes nothing. Data that grows with the number of members has one row per member (law 5).
 
 Delivery: at least once; the outputs of a redelivered record equal the first ones, or are absorbed by the versions downstream.
@@ -33,9 +35,9 @@ import msgspec
 from processors.identity import split_url
 from schemas.codec import HEADER, decode, encode
 from schemas.ports import Origin, Rows
-from schemas.records import Annotation, Attributes, Complete, Partial, RemovalReason, Removed, Summary, Withdrawn
+from schemas.records import Annotation, Attributes, Complete, Confirmed, Partial, RemovalReason, Removed, Summary, Withdrawn
 
-Input = Summary | Complete | Partial | Withdrawn | Annotation
+Input = Summary | Complete | Partial | Withdrawn | Confirmed | Annotation
 Catalogued = Summary | Removed
 
 REASONS: dict[str, RemovalReason] = {"whole": "member_missing", "gone": "gone", "expired": "expired"}
@@ -77,6 +79,8 @@ def catalog(rows: Rows, record: Input, origin: Origin) -> Iterator[Catalogued]:
         yield from _member_made(rows, record, origin)
     elif isinstance(record, Withdrawn):
         yield from _withdraw(rows, record, origin)
+    elif isinstance(record, Confirmed):
+        yield from _confirm(rows, record)
     else:
         yield from _complete(rows, record, origin)
 
@@ -88,7 +92,10 @@ def _known(rows: Rows, record: Summary | Withdrawn) -> Member | None:
 
 
 def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalogued]:
-    known, made = _known(rows, record), encode(record)
+    known = _known(rows, record)
+    if known is not None and (known.version, known.attempt) == (record.version, record.attempt):
+        record = _as_confirmed(known, record)
+    made = encode(record)
     former: tuple[tuple[bytes, int], ...] = ()
     if known is not None:
         if record.version < known.version:
@@ -98,6 +105,27 @@ def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalo
     rows.put(_key(b"m|", record.object_url, record.path), _pack(Member(record.version, record.attempt, made, former=former)))
     yield from (cast("Removed", decode(removal)) for removal, _ in former)
     yield _annotated(rows, record)
+
+
+def _as_confirmed(known: Member, record: Summary) -> Summary:
+    """Return a summary that is delivered again with the time at which it was confirmed since."""
+    before = decode(known.record) if known.record else None
+    if not isinstance(before, Summary) or before.time <= record.time:
+        return record
+    return msgspec.structs.replace(record, time=before.time)
+
+
+def _confirm(rows: Rows, record: Confirmed) -> Iterator[Summary]:
+    """Publish the members of an unchanged object with the time of the confirmation; a redelivery publishes them again."""
+    for key, value in rows.scan(_key(b"m|", record.object_url, "")):
+        member = _member(value)
+        if member.removed_at >= 0 or member.version > record.version:
+            continue
+        summary = cast("Summary", decode(member.record))
+        if summary.time <= record.time:
+            confirmed = msgspec.structs.replace(summary, time=record.time)
+            rows.put(key, _pack(msgspec.structs.replace(member, record=encode(confirmed))))
+            yield _annotated(rows, confirmed)
 
 
 def _withdraw(rows: Rows, record: Withdrawn, origin: Origin) -> Iterator[Removed]:

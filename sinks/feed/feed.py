@@ -11,6 +11,8 @@ Laws:
   Anything else changes nothing, not even the order.
 - Version, time and attempt of a collected summary (one with a location) are those of the stream that it came in: with them alone it
   is unchanged. Otherwise Gatherers that collect from each other would send everything round and round.
+- A summary of this Gatherer whose time alone differs, at an equal version, was confirmed, and is unchanged. Who collects it
+  confirms it by the answer itself: what the changes of a part do not name is as it was.
 - A removal is kept for `retention`, counted from its arrival. The number of the last one dropped is the horizon: changes since a
   mark below it are not known.
 - A feed, or a partition in it, that no batch has reached for `retention` may have missed removals that the topic has dropped: it is
@@ -225,8 +227,9 @@ def _entry(change: Summary | Removed, refused: list[Refused]) -> Entry | None:
 def _digest(entry: Entry) -> bytes:
     """Return a digest of the content of a change."""
     change, content = entry.change, entry.template
-    if isinstance(change, Summary) and change.location:
-        content = dumps([to_template(replace(change, version=0, time=0, attempt=""))])
+    if isinstance(change, Summary):
+        same = replace(change, version=0, time=0, attempt="") if change.location else replace(change, time=0)
+        content = dumps([to_template(same)])
     return hashlib.sha256(content).digest()[:8]
 
 

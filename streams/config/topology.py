@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from processors.broker.definition import Broker
 from processors.frontier.settings import FrontierSettings
 from streams.brokers import Definitions, read_definitions
@@ -58,7 +60,14 @@ def broker_defined(settings: Settings, name: str) -> Broker:
 
 def flow_of(settings: Settings, frontier: FrontierSettings = FrontierSettings()) -> TopologySettings:  # noqa: B008 - frozen
     """Return what the topology of a runner depends on. Raises SettingsError if a definition of a Broker is wrong."""
-    return TopologySettings(frontier, check_definitions(settings).brokers, settings.feed.enabled)
+    brokers = check_definitions(settings).brokers
+    return TopologySettings(replace(frontier, confirm=confirmed_every(brokers)), brokers, settings.feed.enabled)
+
+
+def confirmed_every(brokers: tuple[Broker, ...]) -> int | None:
+    """Return `FrontierSettings.confirm` in ms: half of the shortest time-to-live of any Broker; None where none has one."""
+    shortest = min((broker.ttl for broker in brokers if broker.ttl is not None), default=None)
+    return None if shortest is None else shortest * 1000 // 2
 
 
 def topology_of(settings: Settings) -> Topology:

@@ -17,11 +17,11 @@ from processors.collector import is_collected, unused
 from processors.identity import oid
 from processors.schemes import has_complete_listings, is_listing, may_name, scheme_of
 from schemas.codec import HEADER, record_type
-from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary, Withdrawn
+from schemas.records import Complete, Confirmed, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary, Withdrawn
 from streams.edges.parse_job import Frame
 from streams.store.murmur2 import partition as partition_of
 
-ENDS = (Complete, Partial, Withdrawn)
+ENDS = (Complete, Partial, Withdrawn, Confirmed)
 """Records of `made` that begin with the URL of the object and its version."""
 
 

@@ -25,7 +25,18 @@ from processors.essence.extensions import OwnError
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.summarize import Facts, SummaryError
 from schemas.codec import encode, record_type
-from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary, Withdrawn
+from schemas.records import (
+    Attributes,
+    Complete,
+    Confirmed,
+    CrawlEvent,
+    FetchedObject,
+    Partial,
+    Record,
+    Rejected,
+    Summary,
+    Withdrawn,
+)
 from streams.edges.extensions import Extensions, load
 from streams.sandbox.programs import Command, ProgramError, Programs
 from streams.sandbox.values import MistakeError, SandboxLimits
@@ -118,6 +129,7 @@ _CARRIED: dict[type[Record], Callable[[bytes], Record]] = {
     Complete: msgspec.msgpack.Decoder(Complete).decode,
     Partial: msgspec.msgpack.Decoder(Partial).decode,
     Withdrawn: msgspec.msgpack.Decoder(Withdrawn).decode,
+    Confirmed: msgspec.msgpack.Decoder(Confirmed).decode,
 }
 
 

@@ -24,7 +24,7 @@ import apsw
 from processors.gatherer import catalog
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
-from schemas.records import Record, Summary, Tick
+from schemas.records import Confirmed, Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
@@ -253,7 +253,7 @@ class Turns:
             # A malformed record of another writer is not an internal error.
             self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
             known, counted = None, [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
-        for made, size in counted:
+        for made, size in () if isinstance(record, Confirmed) else counted:  # confirmed: not made anew
             self.tally.saw(task.stage.name, made, size)
         if known is not None:
             self.tally.met(known)

@@ -16,6 +16,7 @@ from schemas.ports import Logged
 from schemas.records import (
     Annotation,
     Complete,
+    Confirmed,
     CrawlEvent,
     FetchedObject,
     FetchRequest,
@@ -102,6 +103,15 @@ def _event(logged: Logged, record: Record, told: tuple[str, str]) -> Event:
     return Event(logged.time, logged.topic, logged.partition, logged.offset, told[0], int(getattr(record, "version", 0)), told[1])
 
 
+def _ended(record: Complete | Partial | Confirmed) -> tuple[str, str]:
+    """Return (event, reason) for the end of an object's summaries, or for their confirmation."""
+    if isinstance(record, Confirmed):
+        return "confirmed", "unchanged at its source"
+    if isinstance(record, Partial):
+        return f"partial, {_summaries(record.count)}", record.reason
+    return f"complete, {_summaries(record.count)}", "" if record.reason == "whole" else record.reason
+
+
 def _describe_record(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
     """Return (event, reason) for a record that concerns the URL; None for others."""
     match record:
@@ -112,10 +122,8 @@ def _describe_record(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
         case FetchedObject(url=url) if url == wanted.object_url:
             size = f", {record.size:,} bytes" if record.outcome == "fetched" else ""
             return f"{record.outcome}{size}", record.reason
-        case Complete(object_url=url) if url == wanted.object_url:
-            return f"complete, {_summaries(record.count)}", "" if record.reason == "whole" else record.reason
-        case Partial(object_url=url) if url == wanted.object_url:
-            return f"partial, {_summaries(record.count)}", record.reason
+        case Complete(object_url=url) | Partial(object_url=url) | Confirmed(object_url=url) if url == wanted.object_url:
+            return _ended(record)
         case Withdrawn(object_url=url, path=path) if url == wanted.object_url and path == wanted.path:
             return "withdrawn", "its Gatherer states that it is gone"
         case Rejected(url=url, path=path) if url == wanted.object_url and path in (wanted.path, ""):

@@ -23,6 +23,7 @@ from schemas.ports import Origin, Rows
 from schemas.records import (
     Annotation,
     Complete,
+    Confirmed,
     CrawlEvent,
     FetchedObject,
     FetchRequest,
@@ -163,8 +164,12 @@ CRAWL = Topic("crawl", (CrawlEvent,), lambda r: r.host, "delete", "outcomes of U
 FETCHES = Topic("fetches", (FetchRequest,), lambda r: r.address or r.host, "delete", "a URL is to be fetched")
 OBJECTS = Topic("objects", (FetchedObject,), lambda r: r.url, "delete", "an object was fetched, or is gone", public=True)
 FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was unnested: facts", public=True)
-MADE = Topic[Summary | Complete | Partial | Withdrawn](
-    "made", (Summary, Complete, Partial, Withdrawn), lambda r: r.object_url, "delete", "an object was summarized"
+MADE = Topic[Summary | Complete | Partial | Withdrawn | Confirmed](
+    "made",
+    (Summary, Complete, Partial, Withdrawn, Confirmed),
+    lambda r: r.object_url,
+    "delete",
+    "an object was summarized, or is unchanged",
 )
 ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "always", "someone described a URL by hand")
 SUMMARIES = Topic[Summary | Removed](
@@ -191,7 +196,7 @@ def archive(broker: str) -> Topic[Summary | Removed]:
 FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
     "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
 )
-ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | Withdrawn | CrawlEvent | Rejected](
+ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | Withdrawn | Confirmed | CrawlEvent | Rejected](
     "essence", (OBJECTS,), (FILES, MADE, CRAWL, REJECTED), "sandbox", "recognize, unnest, select, summarize"
 )
 

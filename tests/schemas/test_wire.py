@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.codec import DecodeError, decode, encode, publish, schema_text, union_text
-from schemas.records import RECORDS, Complete, FetchRequest, Partial, Record, Removed, Root, Summary, Tick, Withdrawn
+from schemas.records import RECORDS, Complete, Confirmed, FetchRequest, Partial, Record, Removed, Root, Summary, Tick, Withdrawn
 from schemas.wire import SINGLE, ConfluentWire
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 CARRIES: dict[str, Sequence[type[Record]]] = {
-    "made": (Summary, Complete, Partial, Withdrawn),
+    "made": (Summary, Complete, Partial, Withdrawn, Confirmed),
     **{cls.__name__: (cls,) for cls in RECORDS},
 }
 NUMBERS = {name: number for number, name in enumerate(CARRIES, 300)}
@@ -102,7 +102,7 @@ def test_branch_may_use_type_of_earlier_branch() -> None:
     [
         (b"\0", "cut short"),
         (b"\0\0\0\0\x63", "no schema 99"),
-        (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x08", "branch 4"),
+        (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x0a", "branch 5"),
         (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\x01", "branch -1"),
         (b"\0" + NUMBERS["made"].to_bytes(4, "big") + b"\xff" * 12, "without an end"),
         (b"\0\0\0\0\1junk", "schema 1"),
