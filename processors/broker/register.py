@@ -44,6 +44,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """Digests of contents that it held before, each with the offset of the record that ended that."""
 
 
+PREFIX = b"r|"
+"""Begins the keys of entries, before the OID."""
+
 NOTHING = Entry(-1, 0, "", "", (), 0, b"")
 
 _pack = msgspec.msgpack.encode
@@ -62,7 +65,7 @@ def register(
     `accepts` is the Broker's filter: a summary that it does not accept is removed if it was held (reason: filtered); None: all
     are accepted. `ttl`: seconds, the longest time-to-live that a published summary states; None: its own.
     """
-    key = b"r|" + record.oid.encode()
+    key = PREFIX + record.oid.encode()
     value = rows.get(key)
     known = _entry.decode(value) if value is not None else NOTHING
     if isinstance(record, Role):
@@ -83,6 +86,26 @@ def register(
         if ttl is not None and ttl < record.ttl:
             record = replace(record, ttl=ttl)
         yield from _accept(rows, key, known, record, origin)
+
+
+def shown(rows: Rows, key: bytes) -> Summary | None:
+    """Return the summary of an entry as it was last published, but without tags; None if the entry holds none."""
+    value = rows.get(key)
+    known = _entry.decode(value) if value is not None else NOTHING
+    return _said(known, cast("Summary", decode(known.summary)), known.published) if known.summary else None
+
+
+def republished(rows: Rows, key: bytes) -> Summary:
+    """Return the next publication of an entry that holds a summary; the row gets its counter."""
+    value = rows.get(key)
+    known = _entry.decode(value) if value is not None else NOTHING
+    entry = replace(known, published=max(known.published + 1, known.version))
+    rows.put(key, _pack(entry))
+    return _said(entry, cast("Summary", decode(entry.summary)), entry.published)
+
+
+def _said(entry: Entry, summary: Summary, published: int) -> Summary:
+    return publish(summary, published=published, copy_of=entry.copy_of, copies=entry.copies, copies_count=entry.count)
 
 
 def _accept(rows: Rows, key: bytes, known: Entry, summary: Summary, origin: Origin) -> Iterator[Registered]:

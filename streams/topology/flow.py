@@ -13,8 +13,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from processors.broker import dedup, register
+from processors.broker import dedup, register, tagging
 from processors.broker.definition import Broker
+from processors.broker.views import key_of
 from processors.frontier import stage as frontier
 from processors.frontier.settings import FrontierSettings
 from processors.gatherer import catalog
@@ -34,6 +35,7 @@ from schemas.records import (
     Role,
     Summary,
     Tick,
+    View,
     Withdrawn,
 )
 
@@ -180,6 +182,11 @@ def archive(broker: str) -> Topic[Summary | Removed]:
     return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
 
 
+def views(broker: str) -> Topic[View]:
+    """Return the topic of the definitions of a Broker's views; each is written to every partition."""
+    return Topic(f"views.{broker}", (View,), lambda r: key_of(r.path), "compact", "a view is defined, or removed")
+
+
 FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
     "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
 )
@@ -222,13 +229,15 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
     name = defined.name
+    decide = partial(register.register, accepts=defined.filter(), ttl=defined.ttl)
     return (
-        Stage[Summary | Removed | Role, register.Registered](
+        Stage[Summary | Removed | Role | View | Tick, register.Registered](
             f"register.{name}",
-            (SUMMARIES, copies(name)),
+            (SUMMARIES, copies(name), views(name)),
             (archive(name), holders(name)),
-            partial(register.register, accepts=defined.filter(), ttl=defined.ttl),
-            "versions, publish counters, roles",
+            partial(tagging.tagging, decide, languages=defined.languages),
+            "versions, publish counters, roles, views",
+            deadline=tagging.deadline,
         ),
         Stage[Holder | Tick, Role](
             f"dedup.{name}",
