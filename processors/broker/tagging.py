@@ -6,34 +6,35 @@ during a sweep begins it anew.
 
 Laws:
 - When no sweep is due, each summary was last published with the tags of the present definitions.
-- Only `register.republished` raises the publish counter here; a summary whose tags stay is not published again.
+- The publish counter stays that of the entry's row; a summary whose tags stay is not published again.
 - A redelivered tick works through its chunk again, and repeats what it, or a later tick that is not committed, has published.
 - A definition older than the known one of its path is ignored (`views.order`).
 
 Rows: `v|key` (definition, also of a removed view), `w|oid` (tags as published, and the tick that caused it; only where there are
-any, or where a tick took them), `x` (the sweep).
+any, or where a tick took them), `y` (the sweep).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
-from processors.broker.register import PREFIX, republished, shown
+from processors.broker.entry import PREFIX, Entry, encode_row, load
+from processors.broker.settling import Registered
 from processors.broker.views import Tree, key_of, latest, order, tags, tree
 from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.codec import decode, encode, publish
 from schemas.ports import Origin, Rows
-from schemas.records import Holder, Record, Removed, Summary, Tick, View
+from schemas.records import Record, Removed, Summary, Tick, View
 
 CHUNK = 500
 """Maximum number of entries that a tick works through."""
-DEFINITION, TAGS, SWEEP = b"v|", b"w|", b"x"
-
-Output = Summary | Removed | Holder
+DEFINITION, TAGS, SWEEP = b"v|", b"w|", b"y"
 
 
 class Tagged(msgspec.Struct, frozen=True, array_like=True):
@@ -59,34 +60,35 @@ _tagged = msgspec.msgpack.Decoder(Tagged).decode
 _sweep = msgspec.msgpack.Decoder(Sweep).decode
 
 
-def tagging(
-    register: Callable[[Rows, Record, Origin], Iterator[Output]],
-    rows: Rows,
-    record: Record,
-    origin: Origin,
-    languages: tuple[str, ...] = DEFAULT_LANGUAGES,
-) -> Iterator[Output]:
-    """Yield what `register` yields for a record, summaries with their tags, and what a tick publishes again for its tags."""
-    if isinstance(record, View):
-        _define(rows, record)
-        return
-    rules = _rules(rows, languages)
-    if isinstance(record, Tick):
-        yield from _swept(rows, rules, origin)
-        return
-    for made in register(rows, record, origin):
-        if isinstance(made, Summary):
-            yield _tag(rows, made, tags(rules, made), -1)
-        else:
-            if isinstance(made, Removed):
-                _untag(rows, made.oid)
-            yield made
+@dataclass(frozen=True)
+class Tagging:
+    """The register stage with tags: `register` decides what is published, `due` when it needs a tick."""
 
+    register: Callable[[Rows, Record, Origin], Iterator[Registered]]
+    due: Callable[[Rows], int | None]
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages whose words the queries of views find in all their forms."""
 
-def deadline(rows: Rows) -> int | None:
-    """Return the time of the next tick that the tags need: at once while a sweep is due."""
-    value = rows.get(SWEEP)
-    return 0 if value is not None and _sweep(value).due else None
+    def process(self, rows: Rows, record: Record, origin: Origin) -> Iterator[Registered]:
+        """Yield what `register` yields for a record, summaries with their tags, and what a tick publishes again for its tags."""
+        if isinstance(record, View):
+            _define(rows, record)
+            return
+        rules = _rules(rows, self.languages)
+        for made in self.register(rows, record, origin):
+            if isinstance(made, Summary):
+                yield _tag(rows, made, tags(rules, made), -1)
+            else:
+                if isinstance(made, Removed):
+                    _untag(rows, made.oid)
+                yield made
+        if isinstance(record, Tick):
+            yield from _swept(rows, rules, origin)
+
+    def deadline(self, rows: Rows) -> int | None:
+        """Return the time of the next tick: at once while a sweep is due."""
+        value = rows.get(SWEEP)
+        return 0 if value is not None and _sweep(value).due else self.due(rows)
 
 
 def definitions(found: Iterator[tuple[bytes, bytes]]) -> dict[str, View]:
@@ -138,14 +140,27 @@ def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:
 
 
 def _retagged(rows: Rows, key: bytes, rules: Tree, origin: Origin) -> Iterator[Summary]:
-    summary = shown(rows, key)
-    if summary is None:
+    entry = load(rows, key)
+    if not entry.summary:
         return
+    summary = _said(entry)
     value = rows.get(TAGS + summary.oid.encode())
     known = _tagged(value) if value is not None else Tagged(())
     wanted = tags(rules, summary)
     if known.views != wanted or known.tick >= origin.committed:
-        yield _tag(rows, republished(rows, key), wanted, origin.offset)
+        yield _tag(rows, _republished(rows, key, entry), wanted, origin.offset)
+
+
+def _republished(rows: Rows, key: bytes, entry: Entry) -> Summary:
+    """Return the next publication of an entry; its row gets the counter, and keeps what caused the one before."""
+    entry = replace(entry, published=max(entry.published + 1, entry.version))
+    rows.put(key, encode_row(entry))
+    return _said(entry)
+
+
+def _said(entry: Entry) -> Summary:
+    said = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
+    return publish(cast("Summary", decode(entry.summary)), published=entry.published, **said)
 
 
 def _tag(rows: Rows, summary: Summary, wanted: tuple[str, ...], tick: int) -> Summary:

@@ -22,12 +22,9 @@ def shells(harvest: Any, tmp_path: Path) -> Path:
 
 def tagged(harvest: Any) -> dict[str, list[str]]:
     """Views by name of the file, as last published in the Broker's topic."""
-    records = [json.loads(line) for line in harvest("cat", "broker.main", "--json").stdout.splitlines()]
-    found = {}
-    for each in records:
-        record = each.get("record", each)
-        found[record["url"].rpartition("/")[2]] = record.get("views", [])
-    return found
+    lines = [json.loads(line) for line in harvest("cat", "broker.main", "--json").stdout.splitlines()]
+    records = [line["value"] for line in lines]
+    return {record["url"].rpartition("/")[2]: record.get("views", []) for record in records}
 
 
 def listed(harvest: Any) -> dict[str, int]:

@@ -8,6 +8,7 @@ from zlib import crc32
 
 import pytest
 
+from processors.broker.definition import Broker
 from processors.broker.tagging import CHUNK, DEFINITION, definitions
 from processors.broker.views import latest, tags, tree
 from processors.identity import oid
@@ -16,7 +17,8 @@ from schemas.records import Removed, Summary, Tick, View
 from streams.simulator import MemoryRows, Simulator
 from streams.topology.flow import Stage, TopologySettings, topology
 
-DRAWN = topology(TopologySettings())
+BROKERS = (Broker(), Broker("sea", query="sea", sources=("broker:main",)))
+DRAWN = topology(TopologySettings(brokers=BROKERS))
 WORDS = ("unix", "shell", "sea", "whale", "copy:copy")
 PATHS = ("a", "a/b", "a/b/c", "a/b/c/d", "e", "e/f")
 
@@ -37,7 +39,7 @@ def change(draw: random.Random, simulator: Simulator, versions: dict[int, int], 
     if draw.random() < 0.25:
         path, query = draw.choice(PATHS), draw.choice(WORDS)
         view = View(path=path, query=query, time=time, removed=draw.random() < 0.25)
-        simulator.broadcast("views.main", lambda _: view)
+        simulator.broadcast(f"views.{draw.choice(BROKERS).name}", lambda _: view)
         return
     number = draw.randrange(24)
     versions[number] = version = versions.get(number, 0) + draw.randint(0, 1) or 1
@@ -52,9 +54,10 @@ def change(draw: random.Random, simulator: Simulator, versions: dict[int, int], 
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("seed", range(30))
 def test_tags_are_those_of_definitions(seed: int, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At rest each summary held was last published with the views that the predicates give, and publish counters only rise.
+    """At rest each summary that a Broker holds was last published with the views that the predicates give, and publish counters only rise.
 
-    Definitions four deep are made, changed and removed in mid-stream, chunks are small, and workers crash.
+    Definitions four deep are made, changed and removed in mid-stream, chunks are small, and workers crash. One of the two Brokers
+    is made from the other, whose views are not its own.
     """
     monkeypatch.setattr("processors.broker.tagging.CHUNK", 3)
     draw = random.Random(seed)
@@ -64,12 +67,19 @@ def test_tags_are_those_of_definitions(seed: int, partitions: int, monkeypatch: 
         change(draw, simulator, versions, time)
         simulator.step(draw.randrange(8), crashes=20)
     simulator.run()
-    rules = tree(latest(cast("View", record) for _, record in simulator.records("views.main")))
     assert simulator.crashes
-    held = [record for record in simulator.compacted("broker.main").values() if isinstance(record, Summary)]
+    for broker in BROKERS:
+        check(simulator, broker.name)
+
+
+def check(simulator: Simulator, broker: str) -> None:
+    """Check the tags of a Broker's summaries by the predicates of its views, and its publish counters."""
+    rules = tree(latest(cast("View", record) for _, record in simulator.records(f"views.{broker}")))
+    held = [record for record in simulator.compacted(f"broker.{broker}").values() if isinstance(record, Summary)]
+    assert held
     assert {record.url: record.views for record in held} == {record.url: tags(rules, record) for record in held}
     last: dict[str, int] = {}
-    for _, record in simulator.records("broker.main"):
+    for _, record in simulator.records(f"broker.{broker}"):
         assert isinstance(record, (Summary, Removed))
         assert record.published > last.get(record.oid, -1)
         last[record.oid] = record.published
