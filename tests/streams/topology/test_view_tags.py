@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import cast
+from typing import Any, cast
 from zlib import crc32
 
 import pytest
@@ -87,7 +87,7 @@ def check(simulator: Simulator, broker: str) -> None:
 
 def test_partitions_agree_whatever_order_they_read_in() -> None:
     """Two writers at once, whose events reach two partitions in different orders, leave the same definitions there."""
-    stage = cast("Stage[object, object]", DRAWN.stage("register.main"))
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
     events = [View(path="a", query=q, time=5) for q in ("x", "y")] + [View(path="a", time=4, removed=True)]
     found = []
     for order in (events, events[::-1]):
@@ -100,7 +100,7 @@ def test_partitions_agree_whatever_order_they_read_in() -> None:
 
 def test_view_publishes_only_what_changes() -> None:
     """A view that comes publishes what it holds, chunk by chunk, and nothing else; a redelivered tick publishes the same again."""
-    stage = cast("Stage[object, object]", DRAWN.stage("register.main"))
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
     rows = MemoryRows()
     for number in range(CHUNK + 100):
         words = ("sea",) if number % 10 == 0 else ("unix",)
@@ -120,7 +120,7 @@ def test_view_publishes_only_what_changes() -> None:
 
 def test_without_views_there_are_no_rows() -> None:
     """A Broker without views has no row more than before, and needs no tick."""
-    stage = cast("Stage[object, object]", DRAWN.stage("register.main"))
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
     rows = MemoryRows()
     list(stage.process(rows, summary(1, 1, ("sea",)), Origin("summaries", 0, 0)))
     list(stage.process(rows, Tick(time=1), Origin("t", 0, 0)))
