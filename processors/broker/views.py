@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from processors.query import parse, predicate
-from processors.query.definitions import joined
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
-from schemas.query import Query
+from schemas.query import And, Query
 from schemas.records import Summary, View
 
 MAX_VIEWS = 1_000
@@ -97,6 +96,12 @@ def latest(events: Iterable[View]) -> dict[str, View]:
         if known is None or order(event) > order(known):
             found[key_of(event.path)] = event
     return {key: view for key, view in found.items() if not view.removed}
+
+
+def joined(queries: tuple[Query, ...]) -> Query:
+    """Return queries joined with AND; parts of an AND are not nested in another."""
+    parts = tuple(part for query in queries for part in (query.parts if isinstance(query, And) else (query,)))
+    return And(parts) if len(parts) > 1 else parts[0]
 
 
 def queries(views: Mapping[str, View]) -> dict[str, Query]:

@@ -7,11 +7,10 @@ Laws:
 
 from __future__ import annotations
 
-from processors.query.definitions import Views
 from processors.query.limits import MAX_LENGTH
 from processors.query.mistakes import LimitError, QueryError, printable
 from processors.query.parser import NOTHING, Parser
-from processors.query.terms import RUN
+from processors.query.terms import RUN, Views
 from schemas.query import Query
 
 MAX_LEFT_OUT = 20

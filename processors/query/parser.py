@@ -27,10 +27,9 @@ from typing import NoReturn
 
 from processors.query import terms
 from processors.query.bounds import document_date
-from processors.query.definitions import Views, written_out
 from processors.query.limits import MAX_DEPTH, MAX_LENGTH, Budget, check_depth, check_length
 from processors.query.mistakes import QueryError
-from processors.query.terms import NAME, NEAR, OPERATORS, REGEX, RUN, SPECIAL
+from processors.query.terms import NAME, NEAR, OPERATORS, REGEX, RUN, SPECIAL, Views, written_out
 from processors.query.words import attribute, words
 from schemas.query import WHOLE, And, Every, Exists, Most, Not, Or, Phrase, Query, Verbatim, Word
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from processors.broker.views import key_of, latest, queries
-from processors.query.definitions import Views
+from processors.query.terms import Views
 from schemas.codec import DecodeError, decode
 from schemas.ports import Log
 from schemas.records import View

@@ -13,7 +13,7 @@ from streams.cli.common import broker as named
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from processors.query.definitions import Views
+    from processors.query.terms import Views
     from schemas.ports import BrokerIndex, Page, Part, Sort
     from schemas.query import Query
     from streams.config.settings import Settings

@@ -97,7 +97,7 @@ def _change(found: Settings, broker: str, change: Callable[[Mapping[str, View], 
 
 
 @app.command("list")
-def list_views(broker: Broker = "main", data: Data = None, json: Json = False, config: Config = None) -> None:
+def list_views(broker: Broker = "", data: Data = None, json: Json = False, config: Config = None) -> None:
     """List the views of a Broker with the number of summaries in each, by its index; copies are counted, too."""
     found = settings(config, data=data)
     from processors.broker.views import queries

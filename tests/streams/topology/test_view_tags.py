@@ -54,7 +54,7 @@ def change(draw: random.Random, simulator: Simulator, versions: dict[int, int], 
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("seed", range(30))
 def test_tags_are_those_of_definitions(seed: int, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At rest each summary that a Broker holds was last published with the views that the predicates give, and publish counters only rise.
+    """At rest each summary held was last published with the views that the predicates give, and publish counters only rise.
 
     Definitions four deep are made, changed and removed in mid-stream, chunks are small, and workers crash. One of the two Brokers
     is made from the other, whose views are not its own.
