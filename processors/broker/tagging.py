@@ -32,7 +32,7 @@ from schemas.codec import decode, encode, publish
 from schemas.ports import Origin, Rows
 from schemas.records import Record, Removed, Summary, Tick, View
 
-CHUNK = 500
+CHUNK = 100
 """Maximum number of entries that a tick works through."""
 DEFINITION, TAGS, SWEEP = b"v|", b"w|", b"y"
 
