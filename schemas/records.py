@@ -283,6 +283,7 @@ class Summary(Record, frozen=True, kw_only=True):
     copies: tuple[str, ...] = ()
     copies_count: int = 0
     location: str = ""
+    views: tuple[str, ...] = ()
 
     @property
     def shown_url(self) -> str:
@@ -378,6 +379,15 @@ class Role(Record, frozen=True, kw_only=True):
     count: int = 0
 
 
+class View(Record, frozen=True, kw_only=True):
+    """The definition of a view (standing query) of a Broker, or its end; every partition has each."""
+
+    path: str
+    query: str = ""
+    time: int
+    removed: bool = False
+
+
 _FETCHED = (Root, LocalMap, Plan, Link, Span, Validators, CrawlEvent, Tick, FetchRequest, FetchedObject, Entry, Listing, File)
-_SUMMARIZED = (Summary, Removed, Complete, Partial, Withdrawn, Confirmed, Annotation, Holder, Role, Rejected)
+_SUMMARIZED = (Summary, Removed, Complete, Partial, Withdrawn, Confirmed, Annotation, Holder, Role, View, Rejected)
 RECORDS: tuple[type[Record], ...] = (*_FETCHED, *_SUMMARIZED)

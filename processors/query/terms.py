@@ -9,8 +9,11 @@ Laws:
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import NoReturn
 
 from processors.query.bounds import check_day, read_range
 from processors.query.mistakes import QueryError
@@ -28,8 +31,11 @@ MAX_NEAR = 20
 DISTANCE = 10
 """Number of words between those of `white NEAR whale`."""
 
+Views = Mapping[str, Query]
+"""What each view of a Broker holds, by path: the queries of its path, joined with AND."""
+
 OPERATORS = ("AND", "OR", "NOT")
-SPECIAL = ("site", "in", "before", "after", "during")
+SPECIAL = ("site", "in", "view", "before", "after", "during")
 """Names that are no attributes unless they are quoted."""
 
 RUN = re.compile(r'[^\s"()]+')
@@ -204,3 +210,19 @@ def read_place(special: str, text: str, at: int, *, quoted: bool) -> Query:
         proposal = f"site:{host}" if words(host) and not re.search(r"[\s/*]|^\.", host) else ""
         raise QueryError("site: takes the name of a host", at, proposal)
     return Site(text)
+
+
+def written_out(views: Views | None, path: str, at: int) -> Query:
+    """Return the query of a view that a query names at a position. Raises QueryError if there is none."""
+    if views is None:
+        raise QueryError("view: names a view of a Broker, and cannot be used here", at)
+    found = views.get(path.strip("/").casefold())
+    if found is None:
+        _unknown(views, path, at)
+    return found
+
+
+def _unknown(views: Views, path: str, at: int) -> NoReturn:
+    close = difflib.get_close_matches(path.casefold(), views, 1)
+    shown = close[0] if close else ""
+    raise QueryError("there is no such view", at, f'view:"{shown}"' if " " in shown else f"view:{shown}" if shown else "")

@@ -13,9 +13,10 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from processors.broker import dedup, expiry, register
+from processors.broker import dedup, expiry, register, tagging
 from processors.broker.definition import Broker
 from processors.broker.settling import Registered
+from processors.broker.views import key_of
 from processors.frontier import stage as frontier
 from processors.frontier.settings import FrontierSettings
 from processors.gatherer import catalog
@@ -36,6 +37,7 @@ from schemas.records import (
     Role,
     Summary,
     Tick,
+    View,
     Withdrawn,
 )
 
@@ -193,6 +195,11 @@ def archive(broker: str) -> Topic[Summary | Removed]:
     return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
 
 
+def views(broker: str) -> Topic[View]:
+    """Return the topic of the definitions of a Broker's views; each is written to every partition."""
+    return Topic(f"views.{broker}", (View,), lambda r: key_of(r.path), "compact", "a view is defined, or removed")
+
+
 FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
     "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
 )
@@ -239,14 +246,15 @@ def _sources(plan: register.Plan) -> tuple[Topic[Summary | Removed], ...]:
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
     name, plan = defined.name, register.Plan.of(defined)
+    tagged = tagging.Tagging(partial(register.register, plan=plan), partial(register.deadline, plan=plan), defined.languages)
     return (
-        Stage[Summary | Removed | Role | Tick, Registered](
+        Stage[Summary | Removed | Role | View | Tick, Registered](
             f"register.{name}",
-            (*_sources(plan), copies(name)),
+            (*_sources(plan), copies(name), views(name)),
             (archive(name), holders(name)),
-            partial(register.register, plan=plan),
-            "versions, publish counters, roles",
-            deadline=partial(register.deadline, plan=plan),
+            tagged.process,
+            "versions, publish counters, roles, views",
+            deadline=tagged.deadline,
             derived=(expiry.DERIVED,),
             restore=partial(register.restore, plan=plan),
             restart=partial(register.restart, plan=plan),

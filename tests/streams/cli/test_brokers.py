@@ -276,7 +276,7 @@ def test_register_is_wired_to_the_definition(tmp_path: Path) -> None:
     """The register stage of a Broker gets its filter and its time-to-live; that of a Broker without a query gets neither."""
     (tmp_path / "pages.toml").write_text("query = 'type:HTML'")
     found = topology_of(load({}, None, {"HARVEST_BROKERS": str(tmp_path)}))
-    processes: Any = [found.stage(name).process for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
+    processes: Any = [found.stage(name).process.__self__.register for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
     assert [process.func for process in processes] == [register, register]
     plans = [process.keywords["plan"] for process in processes]
     assert [(plan.accepts is None, plan.ttl) for plan in plans] == [(True, None), (False, None)]
