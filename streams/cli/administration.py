@@ -192,15 +192,20 @@ class SettingsAdministration:
 
     def retry(self, name: str) -> str:
         """See Administration."""
-        from streams.cli.commands.rejected import choose_rejections
+        from streams.cli.commands.rejected import choose_rejections, rejection_name
 
-        return self._retry(lambda before: choose_rejections(before, [name]))
+        def choose(before: list[Rejected]) -> list[Rejected]:
+            # As it was listed: a name in an archive may have characters that no page shows.
+            listed = [one for one in before if printable(rejection_name(one)) == name]
+            return listed or choose_rejections(before, [name])
+
+        return self._retry(choose)
 
     def retry_reason(self, reason: str) -> str:
         """See Administration."""
 
         def choose(before: list[Rejected]) -> list[Rejected]:
-            chosen = [one for one in before if one.reason == reason]
+            chosen = [one for one in before if printable(one.reason) == reason]
             if not chosen:
                 raise Failure(f"{printable(reason)}: nothing is rejected for this reason")
             return chosen
@@ -252,18 +257,16 @@ class _AbsentError(CollectionError):
 
 
 def _by_reason(found: Sequence[Rejected]) -> list[RejectionGroup]:
-    """Return rejections by reason, the most frequent first, each with its latest ones."""
+    """Return rejections by reason, the most frequent first, each with its latest ones; all text is printable."""
     from streams.cli.commands.rejected import rejection_name
 
-    counts = Counter(one.reason for one in found)
-    each: dict[str, list[Rejected]] = defaultdict(list)
+    counts = Counter(printable(one.reason) for one in found)
+    each: dict[str, list[AdminRejection]] = defaultdict(list)
     for one in sorted(found, key=lambda one: -one.time):
-        if len(each[one.reason]) < LATEST:
-            each[one.reason].append(one)
-    return [
-        RejectionGroup(reason, count, [AdminRejection(rejection_name(one), one.stage, reason, one.time) for one in each[reason]])
-        for reason, count in counts.most_common()
-    ]
+        listed = each[reason := printable(one.reason)]
+        if len(listed) < LATEST:
+            listed.append(AdminRejection(printable(rejection_name(one)), one.stage, reason, one.time))
+    return [RejectionGroup(reason, count, each[reason]) for reason, count in counts.most_common()]
 
 
 def _size(part: os.DirEntry[str]) -> int:
