@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -40,6 +41,8 @@ MOST_FILES = 200_000
 """Maximum number of files whose sizes are added up in a part of the data folder."""
 SERVERS = "type:Server"
 """Query of a Broker that is a registry."""
+_ABSOLUTE = re.compile(r"/|file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+"""The beginning of a path or URL that means the same wherever the process runs."""
 ABSENT = "no data folder yet (harvest gather ROOT makes it)"
 
 
@@ -73,7 +76,7 @@ class SettingsAdministration:
         from streams.cli.commands.roots import add_roots
         from streams.cli.rootnames import check_limits
 
-        if not (name.startswith(("/", "file:")) or "://" in name):
+        if not _ABSOLUTE.match(name):
             raise AdministrationError(f"{printable(name)}: neither a URL nor an absolute path (a URL begins with its scheme)")
         notes: list[str] = []
         with _answering():
