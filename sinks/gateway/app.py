@@ -66,7 +66,7 @@ def application(
     app.include_router(PageRoutes(gateway, pages).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
-    if administration is not None and options.token:
+    if administration is not None and options.token and options.admin:
         app.include_router(AdminRoutes(gateway, pages, administration).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)

@@ -53,6 +53,7 @@ STATIC = "/static/"
 ADMIN = "/admin"
 """Path of the administration page, and the beginning of those below it."""
 NO_ADMIN = "There is no administration page without a token: set serve.token (HARVEST_SERVE_TOKEN)."
+ADMIN_OFF = "There is no administration page here (serve.admin)."
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 HEADERS = {
@@ -185,8 +186,8 @@ class Guard:
             return self._refused(path, "host", 421, "This name is not served here (serve.hosts).")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
             return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
-        if is_admin(path) and not self._options.token:
-            return self._refused(path, "token", 404, NO_ADMIN)
+        if is_admin(path) and not (self._options.token and self._options.admin):
+            return self._refused(path, "token", 404, ADMIN_OFF if self._options.token else NO_ADMIN)
         if refusal := self._method_refusal(scope["method"], path):
             return refusal
         if path.startswith(STATIC):

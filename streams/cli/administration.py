@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LATEST = 20
 """Rejections of each reason that are listed."""
+MOST_RETRIED = 500
+"""Rejections that one request puts back."""
 MEASURED = 60.0
 """Seconds for which the sizes are returned again: measuring them reads the names of all files."""
 MOST_FILES = 200_000
@@ -205,15 +207,18 @@ class SettingsAdministration:
         return self._retry(choose)
 
     def retry_reason(self, reason: str) -> str:
-        """See Administration."""
+        """See Administration; of many a part, because the log is searched for each of which the bytes are not at hand."""
 
         def choose(before: list[Rejected]) -> list[Rejected]:
             chosen = [one for one in before if printable(one.reason) == reason]
             if not chosen:
                 raise Failure(f"{printable(reason)}: nothing is rejected for this reason")
-            return chosen
+            left.append(len(chosen) - MOST_RETRIED)
+            return chosen[:MOST_RETRIED]
 
-        return self._retry(choose)
+        left: list[int] = []
+        done = self._retry(choose)
+        return f"{done}; left of this reason: {left[0]:,} (retry again)" if left[0] > 0 else done
 
     def _retry(self, choose: Callable[[list[Rejected]], list[Rejected]]) -> str:
         from streams.cli.commands.rejected import put_back

@@ -118,6 +118,16 @@ def test_there_is_no_page_without_a_token(client: Client, administration: Admini
     assert administration.calls == []
 
 
+def test_page_can_be_turned_off(client: Client) -> None:
+    """Where readers have the token too, serve.admin = false takes the page away: 404, with the token as well."""
+    ask = client(token=TOKEN, admin=False)
+    for path in ("/admin", "/admin/login", "/admin/roots"):
+        answer = ask.get(path, headers=BEARER)
+        assert (answer.status_code, "serve.admin" in answer.text) == (404, True)
+    assert post(ask, "roots/add", {"root": ROOT}, BEARER)[0] == 404
+    assert "/admin" not in ask.get("/", headers=BEARER).text
+
+
 @pytest.mark.parametrize("page", ["", "/why?url=x", "/roots/remove?root=x", *(f"/{name}" for name in PAGES)])
 def test_pages_are_for_those_who_are_logged_in(page: str, client: Client) -> None:
     """Others are led to the login and back, or get 401; a basic password is none, since browsers send it for other sites too."""

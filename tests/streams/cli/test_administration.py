@@ -12,6 +12,7 @@ import pytest
 from schemas.codec import encode
 from schemas.records import Rejected
 from sinks.gateway.admin.ports import AdministrationError, AdminRoot, Task
+from streams.cli import administration as administering
 from streams.cli.administration import LATEST, SettingsAdministration
 from streams.config.settings import load
 from streams.store import Store
@@ -180,6 +181,19 @@ def test_rejections_are_retried(harvest: Any, tree: Path, administration: Settin
     assert administration.retry_reason("damaged").startswith("2 records put back: ")
     assert "nothing is left of 1 to put back" in administration.retry_reason("lost")
     assert [group.reason for group in administration.rejections()[0]] == ["lost"]
+
+
+def test_many_rejections_are_retried_in_parts(
+    harvest: Any, tree: Path, administration: SettingsAdministration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request puts back a bounded number, and says how many are left."""
+    harvest("gather", tree, "--quiet")
+    monkeypatch.setattr(administering, "MOST_RETRIED", 2)
+    reject(harvest, *(letter(at, "damaged") for at in range(3)))
+    said = administration.retry_reason("damaged")
+    assert said.startswith("2 records put back: ")
+    assert said.endswith("; left of this reason: 1 (retry again)")
+    assert administration.retry_reason("damaged").startswith("1 record put back: ")
 
 
 def test_registry_without_servers_is_empty(harvest: Any, tree: Path, administration: SettingsAdministration) -> None:
