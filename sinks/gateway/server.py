@@ -186,7 +186,7 @@ def serve(
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
-            application(options, open_index, collection, administration),
+            application(options, open_index, collection, administration=administration),
             http=Protocol,
             ws="none",
             lifespan="on",

@@ -68,7 +68,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
     administered = SettingsAdministration(found, config, logs.say)
     with closing(collection_of(found, broker)) as collection, closing(administered):
         try:
-            server.serve(options, opener, collection, started, administered)
+            server.serve(options, opener, collection, started, administration=administered)
         except OSError as error:
             if answering:
                 raise

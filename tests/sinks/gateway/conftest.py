@@ -42,7 +42,7 @@ def client(made: Made, collection: CollectionDouble, administration: Administrat
     clients: list[TestClient] = []
 
     def make(open_index: Callable[[], BrokerIndex] = made.open, base_url: str = "http://localhost", **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, administration)
+        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, administration=administration)
         found = TestClient(app, base_url=base_url, client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()

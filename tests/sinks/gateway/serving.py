@@ -69,7 +69,7 @@ def main(folder: Path, *given: str) -> None:
         feed.apply(SUMMARIES, {})
         collection.feed_path = feed.path
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
-    server.serve(options, made.open, collection, lambda url: print(url, flush=True), AdministrationDouble())
+    server.serve(options, made.open, collection, lambda url: print(url, flush=True), administration=AdministrationDouble())
 
 
 if __name__ == "__main__":
