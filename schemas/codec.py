@@ -161,15 +161,15 @@ _BY_NAME = {cls.__name__: cls for cls in RECORDS}
 _READERS = {_HEADERS[cls]: (_SCHEMAS[cls], _loader(cls), cls) for cls in RECORDS}
 
 
-PUBLISHED = ("published", "copy_of", "copies", "copies_count")
-"""Fields of a Summary that a Broker sets; only those of `_AFTER` follow them."""
-_AFTER = ("location",)
-_LAST = (*PUBLISHED, *_AFTER)
+PUBLISHED = ("published", "copy_of", "copies", "copies_count", "views")
+"""Fields of a Summary that a Broker sets; only `location` is among them."""
+_LAST = ("published", "copy_of", "copies", "copies_count", "location", "views")
+"""The last fields of a Summary in order: those of PUBLISHED, and `location`, which is among them."""
 
 
 _TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(_LAST) :]})
 _EMPTY_TAIL = bytes(len(_LAST))
-"""Encoded tail of a summary without values of _LAST: zero, an empty string, an empty array, zero, an empty string."""
+"""Encoded tail of a summary without values of _LAST: each is one zero byte, for 0, an empty string or an empty array."""
 _ENDED = bytes(1)
 """Byte before the tail: the end of a map. It proves where the tail begins, even if a number is encoded longer than necessary."""
 
@@ -257,7 +257,9 @@ def _tail(summary: records.Summary) -> bytes:
 
 def _unpublished_tail(location: str) -> bytes:
     out = io.BytesIO()
-    schemaless_writer(out, _TAIL, {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "location": location})
+    schemaless_writer(
+        out, _TAIL, {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "location": location, "views": ()}
+    )
     return out.getvalue()
 
 

@@ -283,6 +283,7 @@ class Summary(Record, frozen=True, kw_only=True):
     copies: tuple[str, ...] = ()
     copies_count: int = 0
     location: str = ""
+    views: tuple[str, ...] = ()
 
     @property
     def shown_url(self) -> str:
@@ -370,6 +371,15 @@ class Role(Record, frozen=True, kw_only=True):
     count: int = 0
 
 
+class View(Record, frozen=True, kw_only=True):
+    """The definition of a view (standing query) of a Broker, or its end; every partition has each."""
+
+    path: str
+    query: str = ""
+    time: int
+    removed: bool = False
+
+
 RECORDS: tuple[type[Record], ...] = (
     Root,
     LocalMap,
@@ -392,5 +402,6 @@ RECORDS: tuple[type[Record], ...] = (
     Annotation,
     Holder,
     Role,
+    View,
     Rejected,
 )

@@ -55,6 +55,7 @@ NAMES: Mapping[str, str] = {
     "copy": "copies",
     "copies-count": "copies_count",
     "location": "location",
+    "broker-view": "views",
     "removal-reason": "reason",
 }
 """Attributes that are properties of a summary or a removal, with the fields of the record."""
@@ -62,6 +63,9 @@ NAMES: Mapping[str, str] = {
 REQUIRED = {field.name for cls in (Summary, Removed) for field in msgspec.structs.fields(cls) if field.required}
 ALWAYS = frozenset({"content_type", "size", "ttl", "refresh", *REQUIRED})
 """Properties that are always written: those without a default, and those that every reader of SOIF expects."""
+
+LISTS = frozenset({"copies", "views"})
+"""Fields of several values: an attribute for each."""
 
 INTEGERS = frozenset({"ttl", "refresh", "size", "version", "published", "copies_count"})
 RESERVED = frozenset({*NAMES, ANNOTATED})
@@ -101,24 +105,22 @@ def parts(template: Template) -> Parts:
     attributes. Raises RecordError for a number or a list of annotations that cannot be read.
     """
     properties: dict[str, Any] = {}
-    copies: list[str] = []
+    lists: dict[str, tuple[str, ...]] = {}
     found: dict[str, list[str | bytes]] = {}
     note: bytes = b""
     for name, value in template.attributes:
         field = NAMES.get(name.lower())
         if name.lower() == ANNOTATED and not note:
             note = value
-        elif field == "copies":
-            copies.append(_text(name, value))
+        elif field in LISTS:
+            lists[field] = (*lists.get(field, ()), _text(name, value))
         elif field and field not in properties:
             properties[field] = _property(field, name, value)
         else:
             found.setdefault(_read(name), []).append(_value(value))
-    if copies:
-        properties["copies"] = tuple(copies)
     annotations = {name: _last(found, name, count) for name, count in _annotated(note)}
     attributes = {name: tuple(values) for name, values in found.items() if values}
-    return Parts(properties, attributes, annotations)
+    return Parts(properties | lists, attributes, annotations)
 
 
 def to_record(template: Template) -> Summary | Removed:

@@ -107,6 +107,7 @@ class Simulator:
             Task(s, p, Router(s, REJECTED)) for s in topology.stages for p in range(partitions) if getattr(s, "kind", "") != "sink"
         ]
         self.crashes = 0
+        self._assign()
 
     # ---- driving -------------------------------------------------------------------------------------------------
 
@@ -218,7 +219,34 @@ class Simulator:
                 task.rows.delete(key)
         if stage.restore:
             stage.restore(task.rows)
+        self._restart(task)
+
+    def _restart(self, task: Task) -> None:
+        """Set the inputs that must be read from the beginning back to it, as a partition is taken."""
+        stage = cast("Stage[Any, Any]", task.stage)
+        committed = {t.name: task.offsets[t.name] for t in stage.inputs}
+        for topic in stage.restart(task.rows, committed) if stage.restart else ():
+            task.offsets[topic] = 0
         task.rows.keep(len(task.rows.journal))
+
+    def redefine(self, topology: Topology) -> None:
+        """Go on with another topology: all partitions are taken anew, with the rows and offsets of the stages of before."""
+        before = {(task.stage.name, task.partition): task for task in self.tasks}
+        self.topology = topology
+        for topic in topology.topics:
+            self.log.setdefault(topic.name, [[] for _ in range(self.partitions)])
+        self.tasks = []
+        for stage in (s for s in topology.stages if getattr(s, "kind", "") != "sink"):
+            for p in range(self.partitions):
+                task = before.get((stage.name, p)) or Task(stage, p, Router(stage, REJECTED))
+                task.stage, task.router = stage, Router(stage, REJECTED)
+                self.tasks.append(task)
+        self._assign()
+
+    def _assign(self) -> None:
+        for task in self.tasks:
+            if isinstance(task.stage, Stage):
+                self._take(task)
 
     def _do(self, task: Task, topic: str, *, crash: bool) -> None:
         """Process one record of an edge, out of order within a window; records of one key stay in order."""

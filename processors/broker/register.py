@@ -2,141 +2,142 @@
 
 Strategy: an accepted version is published at once, without a role; dedup is informed of the content's holder, and its answer,
 if there is one, publishes again. Every publication raises a counter that register alone raises: the version that every
-index and archive compares.
+index and archive compares. A Broker has one or more sources (`sources.py`); an entry has what each of them gives.
 
 Laws:
 - Only register writes `broker.NAME` (law 1). The counter survives removal and is max(last + 1, version), so that a lost row
   cannot restart it.
-- A version below the last is dropped; an equal one (annotations changed, or a redelivery) is published again.
+- A summary is held while any source gives it and the query accepts it. The highest version counts; of equal ones that of the
+  first source. Roles and counters of another Broker are not taken over.
+- A record of a source below the last one of that source is dropped, once dedup knows of the contents that it ended. An equal one is applied again, and published again if
+  that changes anything, or if the last publication may be lost (`reading.py`).
 - An answer of dedup for another version than the present one is ignored; a new version starts without a role.
+- What was not confirmed for the Broker's time-to-live is removed on a tick (`expiry.py`).
 
 Delivery: at least once; each repeat carries a higher counter and the same content.
 
-Rows: `r|oid` (version, counter, content digest, role, the summary as received, contents left; removed: no summary).
+Rows: `r|oid` (`entry.py`), `d|` (`reading.py`), `e|due|oid`, `x|oid`, `t` (`expiry.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-import msgspec
 from msgspec.structs import replace
 
-from schemas.codec import decode, encode, publish
+from processors.broker import entry as entries
+from processors.broker import expiry, reading
+from processors.broker.definition import MAIN, Broker
+from processors.broker.entry import NOTHING, PREFIX, Given
+from processors.broker.settling import Outcome, Registered, Settling, filtered, published_role
+from processors.broker.sources import Sources, sequence_of, source_of
+from schemas.codec import encode, publish
 from schemas.ports import Origin, Rows
-from schemas.records import Holder, Removed, Role, Summary
+from schemas.records import Removed, Role, Summary, Tick
 
-Registered = Summary | Removed | Holder
-
-
-class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """Row of one OID."""
-
-    version: int
-    published: int
-    content: str
-    copy_of: str
-    copies: tuple[str, ...]
-    count: int
-    summary: bytes
-    left: tuple[tuple[str, int], ...] = ()
-    """Digests of contents that it held before, each with the offset of the record that ended that."""
+CHUNK = 1_000
+"""Maximum number of entries that one tick expires, and that it sweeps."""
 
 
-NOTHING = Entry(-1, 0, "", "", (), 0, b"")
+@dataclass(frozen=True)
+class Plan:
+    """What register takes of a Broker's definition."""
 
-_pack = msgspec.msgpack.encode
-_entry = msgspec.msgpack.Decoder(Entry)
+    sources: Sources = field(default_factory=Sources)
+    accepts: Callable[[Summary], bool] | None = None
+    """The Broker's filter; None: all summaries are accepted."""
+    ttl: int | None = None
+    """Seconds: what is not confirmed for so long is removed, and no summary states a longer one; None: nothing expires here."""
+    fingerprint: str = ""
+    assumed: str = ""
+    """Fingerprint of the definition of rows that name none."""
+
+    @classmethod
+    def of(cls, defined: Broker) -> Plan:
+        """Return the plan of a definition. Raises QueryError, ValueError (too many sources)."""
+        assumed = Broker().fingerprint if defined.name == MAIN else ""
+        return cls(Sources.of(defined), defined.filter(), defined.ttl, defined.fingerprint, assumed)
 
 
-def register(
-    rows: Rows,
-    record: Summary | Removed | Role,
-    origin: Origin,
-    accepts: Callable[[Summary], bool] | None = None,
-    ttl: int | None = None,
-) -> Iterator[Registered]:
-    """Yield what the Broker publishes, and the holders that dedup must know, for one record of `summaries` or `copies.NAME`.
-
-    `accepts` is the Broker's filter: a summary that it does not accept is removed if it was held (reason: filtered); None: all
-    are accepted. `ttl`: seconds, the longest time-to-live that a published summary states; None: its own.
-    """
-    key = b"r|" + record.oid.encode()
-    value = rows.get(key)
-    known = _entry.decode(value) if value is not None else NOTHING
+def register(rows: Rows, record: Summary | Removed | Role | Tick, origin: Origin, plan: Plan) -> Iterator[Registered]:
+    """Yield what the Broker publishes, and the holders that dedup must know, for one record of a source, of dedup, or a tick."""
+    if isinstance(record, Tick):
+        yield from _tick(rows, record, origin, plan)
+        return
+    settling = Settling(rows, origin, plan.sources, plan.ttl)
+    key = entries.key_of(record.oid)
+    known = entries.load(rows, key)
     if isinstance(record, Role):
         if record.version == known.version and known.summary:
-            yield from _publish(rows, key, known, record)
+            yield from published_role(settling, key, known, record)
         return
-    if record.version < known.version:
+    source = source_of(origin.topic)
+    before = next((given for given in known.given if given.source == source), None)
+    if before is not None and sequence_of(source, record) < before.sequence:
+        yield from settling.stale(known, record)
         return
-    if isinstance(record, Summary) and accepts is not None and not accepts(record):
-        if not known.summary and record.version > known.version:
-            return  # not held, nor removed for this version: a removal is repeated if the record is delivered again
-        record = filtered(record)
-    if isinstance(record, Removed):
-        if known is NOTHING:
-            return  # never held: nothing to remove
-        yield from _remove(rows, key, known, record, origin)
-    else:
-        if ttl is not None and ttl < record.ttl:
-            record = replace(record, ttl=ttl)
-        yield from _accept(rows, key, known, record, origin)
+    given = _given(rows, record, source, before, plan)
+    if known is NOTHING and (not given.gives or (not given.summary and plan.sources.single)):
+        return  # never held: nothing to remove
+    removal = record if isinstance(record, Removed) else filtered(record)
+    yield from settling.settle(key, known, (*(one for one in known.given if one.source != source), given), removal)
 
 
-def _accept(rows: Rows, key: bytes, known: Entry, summary: Summary, origin: Origin) -> Iterator[Registered]:
-    content = summary.content
-    same = known.summary and known.version == summary.version and known.content == content
-    left = _left(known, content, origin)
-    base = known if same else NOTHING
-    entry = replace(base, version=summary.version, published=known.published, content=content, summary=encode(summary), left=left)
-    role = Role(oid=summary.oid, version=summary.version, copy_of=entry.copy_of, copies=entry.copies, count=entry.count)
-    yield from _publish(rows, key, entry, role, summary)
-    for content_left, _ in left:
-        yield _holder(summary, content_left, joined=False)
-    if content:
-        yield _holder(summary, content, joined=True)
+def deadline(rows: Rows, plan: Plan) -> int | None:
+    """Return when the next tick is needed, in ms since the epoch; None: no tick is."""
+    if reading.load(rows).busy:
+        return 0
+    return expiry.next_due(rows) if plan.ttl is not None else None
 
 
-def _remove(rows: Rows, key: bytes, known: Entry, removed: Removed, origin: Origin) -> Iterator[Registered]:
-    published = max(known.published + 1, removed.version)
-    left = _left(known, "", origin)
-    rows.put(key, _pack(Entry(removed.version, published, "", "", (), 0, b"", left)))
-    yield replace(removed, published=published)
-    for content_left, _ in left:
-        yield _holder(removed, content_left, joined=False)
+def restart(rows: Rows, committed: Mapping[str, int], plan: Plan) -> tuple[str, ...]:
+    """Return the topics that must be read from the beginning, since the rows are of another definition (`reading.restart`)."""
+    return reading.restart(rows, committed, plan.fingerprint, plan.assumed, plan.sources.topics)
 
 
-def _left(known: Entry, content: str, origin: Origin) -> tuple[tuple[str, int], ...]:
-    """Return the contents whose end dedup must be informed of: the last one, and those whose message may be lost."""
-    left = {c: at for c, at in known.left if at >= origin.committed}
-    if known.content:
-        left[known.content] = origin.offset
-    left.pop(content, None)
-    return tuple(left.items())
+def restore(rows: Rows, plan: Plan) -> None:
+    """Rebuild the derived rows of a partition."""
+    expiry.restore(rows, plan.ttl)
 
 
-def _publish(rows: Rows, key: bytes, known: Entry, role: Role, summary: Summary | None = None) -> Iterator[Summary]:
-    published = max(known.published + 1, known.version)
-    if summary is None:
-        summary = cast("Summary", decode(known.summary))
-    rows.put(key, _pack(replace(known, published=published, copy_of=role.copy_of, copies=role.copies, count=role.count)))
-    yield publish(summary, published=published, copy_of=role.copy_of, copies=role.copies, copies_count=role.count)
+def _given(rows: Rows, record: Summary | Removed, source: str, before: Given | None, plan: Plan) -> Given:
+    """Return what a source gives after one of its records."""
+    sequence = sequence_of(source, record)
+    if isinstance(record, Removed) or not plan.sources.counts(source, record):
+        return Given(source, sequence, record.version, record.time, gives=False)
+    summary = publish(record, published=0, copy_of="", copies=(), copies_count=0) if source else record
+    if plan.ttl is not None and plan.ttl < summary.ttl:
+        summary = replace(summary, ttl=plan.ttl)
+    confirmed = summary.time
+    if before is not None and before.version == record.version:
+        confirmed = max(confirmed, before.time)
+    accepted = plan.accepts is None or plan.accepts(record)
+    alive = not expiry.overdue(rows, confirmed, plan.ttl)
+    return Given(source, sequence, record.version, confirmed, encode(summary) if accepted and alive else b"", gives=alive)
 
 
-def _holder(of: Summary | Removed, content: str, *, joined: bool) -> Holder:
-    member = of.url != of.object_url
-    return Holder(content=content, oid=of.oid, url=of.url, member=member, version=of.version, joined=joined)
+def _tick(rows: Rows, tick: Tick, origin: Origin, plan: Plan) -> Iterator[Registered]:
+    settling = Settling(rows, origin, plan.sources, plan.ttl)
+    yield from settling.repeat()
+    if plan.ttl is not None:
+        for key, known, given in expiry.expired(rows, tick, plan.ttl, CHUNK):
+            yield from settling.settle(key, known, given, Outcome("expired", tick.time))
+    yield from _read_again(rows, tick, settling)
 
 
-def filtered(summary: Summary) -> Removed:
-    """Return the removal of a summary that a Broker does not accept."""
-    return Removed(
-        oid=summary.oid,
-        url=summary.url,
-        object_url=summary.object_url,
-        version=summary.version,
-        time=summary.time,
-        reason="filtered",
-    )
+def _read_again(rows: Rows, tick: Tick, settling: Settling) -> Iterator[Registered]:
+    """Complete a reading, or sweep a chunk of what is held from sources that are no longer named."""
+    present = reading.load(rows)
+    if not present.busy:
+        return
+    if not present.complete:
+        reading.save(rows, reading.completed(present, tick.ends))
+        return
+    chunk = list(rows.scan(PREFIX, after=present.cursor or b"", limit=CHUNK))
+    for key, value in chunk:
+        known = entries.upgraded(entries.decode_entry(value))
+        given = tuple(one for one in known.given if one.source in settling.sources.names)
+        if given != known.given:
+            yield from settling.settle(key, known, given, Outcome("filtered", tick.time))
+    reading.save(rows, replace(present, cursor=chunk[-1][0] if len(chunk) == CHUNK else None))

@@ -38,6 +38,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row("site:example.org", "whose URL is on that host or one under it"),
     Row("in:docs/bundle.zip", 'that lie in that folder or archive, at any depth; also `in:file:///srv/docs/`, `in:"my docs"`'),
+    Row("view:computing/unix", 'that are in that view of the Broker; also `view:"computing/unix shells"`'),
     Row("before:2024-03-05", "of a document's own date before that day; `after:2023`: after that year"),
     Row("during:2024-01..2024-06", "of a document's own date in these months; also `during:1995`, `during:2024-03-05`"),
     Row(

@@ -7,6 +7,7 @@ Laws:
 
 from __future__ import annotations
 
+from processors.query.definitions import Views
 from processors.query.limits import MAX_LENGTH
 from processors.query.mistakes import LimitError, QueryError, printable
 from processors.query.parser import NOTHING, Parser
@@ -19,12 +20,12 @@ MAX_PIECE = 40
 """Maximum length in characters of the part in a message."""
 
 
-def parse_lenient(text: str) -> tuple[Query, tuple[str, ...]]:
+def parse_lenient(text: str, views: Views | None = None) -> tuple[Query, tuple[str, ...]]:
     """Return the tree of what can be looked for, and messages about the parts that were left out; raise no error.
 
     The tree is Or(()), which finds nothing, if nothing can be looked for.
     """
-    parser = _Lenient(text[:MAX_LENGTH])
+    parser = _Lenient(text[:MAX_LENGTH], views)
     if len(text) > MAX_LENGTH:
         parser.left_out[f"what follows the first {MAX_LENGTH:,} characters"] = None
     tree = parser.whole()
@@ -34,8 +35,8 @@ def parse_lenient(text: str) -> tuple[Query, tuple[str, ...]]:
 class _Lenient(Parser):
     """Parser that leaves out what cannot be looked for."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, views: Views | None = None) -> None:
+        super().__init__(text, views)
         self.left_out: dict[str, None] = {}
         self.stopped = False
 

@@ -7,7 +7,7 @@
     near      = run "NEAR" [ "/" digits ] run { "NEAR" [ "/" digits ] run }
     value     = run | phrase [ "~" digits ] | "=" phrase | "==" phrase | "/" expression "/"
     name      = word without ":" | phrase
-    special   = "site" | "in" | "before" | "after" | "during"
+    special   = "site" | "in" | "view" | "before" | "after" | "during"
 
 What a run (word, wildcard, errors, range, ...) is, `terms.py` decides. Blanks around the colon of a plain name are allowed:
 `Title : windsurfing`. Three or more words without AND between the parts are Most, all other chains And.
@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from processors.query import terms
 from processors.query.bounds import document_date
+from processors.query.definitions import Views, written_out
 from processors.query.limits import MAX_DEPTH, MAX_LENGTH, Budget, check_depth, check_length
 from processors.query.mistakes import QueryError
 from processors.query.terms import NAME, NEAR, OPERATORS, REGEX, RUN, SPECIAL
@@ -49,10 +50,10 @@ _QUESTION = re.compile(r"([^\W_]+)\?+\s*\Z")
 _DISTANCE = re.compile(r'~([^\s"()]*)')
 
 
-def parse(text: str) -> Query:
-    """Return the tree of a query. Raises QueryError."""
+def parse(text: str, views: Views | None = None) -> Query:
+    """Return the tree of a query; `view:PATH` is written out as what `views` has for it. Raises QueryError."""
     check_length(text)
-    return Parser(text).whole()
+    return Parser(text, views).whole()
 
 
 def is_bare(node: Query) -> bool:
@@ -63,12 +64,15 @@ def is_bare(node: Query) -> bool:
 class Parser:
     """Recursive-descent parser over one text; `at` is always past any white space and lone signs."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, views: Views | None = None) -> None:
         self.text = text
+        self.views = views
         self.at = 0
         self.opened = 0
         self.signs: int | None = None
         """Position of the signs that were left out right before `at`."""
+        self.scopes: list[Query] = []
+        """What views were written out as: no word of a chain stands in for them, so that they are never among those of Most."""
         self.budget = Budget()
 
     def fail(self, message: str, position: int | None = None, proposal: str = "") -> NoReturn:
@@ -136,7 +140,11 @@ class Parser:
         parts = [part for part in parts if part is not NOTHING]
         if len(parts) < 2:
             return parts[0] if parts else NOTHING
-        return And(tuple(parts)) if explicit or sum(map(is_bare, parts)) < BARE_WORDS else Most(tuple(parts))
+        scopes = [part for part in parts if any(part is scope for scope in self.scopes)]
+        rest = [part for part in parts if not any(part is scope for scope in scopes)]
+        if explicit or sum(map(is_bare, rest)) < BARE_WORDS:
+            return And(tuple(parts))
+        return And((*scopes, Most(tuple(rest)))) if scopes else Most(tuple(parts))
 
     def question(self, before: list[Query]) -> Query | None:
         """Parse the last word of a question: the question mark behind it is no wildcard."""
@@ -237,6 +245,9 @@ class Parser:
             self.fail(f"a value is missing after {special} and its colon", None, self.closed_up(start - len(special) - 1))
         text = self.quoted() if quoted else run
         self.take(0 if quoted else len(run))
+        if special == "view":
+            self.scopes.append(written_out(self.views, text, start))
+            return self.scopes[-1]
         if special in ("before", "after", "during"):
             return document_date(special, text, start)
         return terms.read_place(special, text, start, quoted=quoted)

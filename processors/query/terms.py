@@ -29,7 +29,7 @@ DISTANCE = 10
 """Number of words between those of `white NEAR whale`."""
 
 OPERATORS = ("AND", "OR", "NOT")
-SPECIAL = ("site", "in", "before", "after", "during")
+SPECIAL = ("site", "in", "view", "before", "after", "during")
 """Names that are no attributes unless they are quoted."""
 
 RUN = re.compile(r'[^\s"()]+')

@@ -32,6 +32,7 @@ from streams.cli.commands.soif import app as soif
 from streams.cli.commands.summarize import summarize
 from streams.cli.commands.top import top
 from streams.cli.commands.topics import app as topics
+from streams.cli.commands.view import app as view
 from streams.cli.commands.why import why
 from streams.cli.commands.worker import worker
 from streams.cli.common import explained, note, put
@@ -119,6 +120,7 @@ for name, commands in (
     ("rejected", rejected),
     ("bodies", bodies),
     ("soif", soif),
+    ("view", view),
 ):
     app.add_typer(commands, name=name)
 

@@ -80,7 +80,7 @@ class FrameValidator:
         return (
             (record.object_url, record.version) == self._object
             and (record.oid, record.url, record.path, record.gatherer) == (name, url, path, self._gatherer)
-            and not (record.published or record.copy_of or record.copies or record.copies_count)
+            and not (record.published or record.copy_of or record.copies or record.copies_count or record.views)
         )
 
     def _rejected(self, letter: Record | None) -> bool:

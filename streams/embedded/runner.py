@@ -68,6 +68,8 @@ M_ARENA_MAX = -8
 """mallopt(3)."""
 PATIENCE = 60.0
 """Seconds after which an object storage that does not answer ends the run, as a full disk does."""
+SOON = 2_000
+"""ms: an answer of dedup, or the end of a summary in a Broker, that is due within this time belongs to the run."""
 RETRY_HORIZON = 60_000
 """ms: a retry that is due within this time belongs to the run."""
 
@@ -295,13 +297,14 @@ class Embedded:
             return False
         if not all(sink.caught_up(self.store.ends(sink.topic)) for sink in self.sinks.values()):
             return False
-        horizon = now_ms() + RETRY_HORIZON
+        horizon, soon = now_ms() + RETRY_HORIZON, now_ms() + SOON
         with self.store.transaction() as tx:
             for task in self.turns.tasks:
                 rows = tx.rows(task.stage.name, task.partition)
                 if task.stage.name == "frontier" and self._asks and outstanding(rows, horizon):
                     return False
-                if task.stage.name != "frontier" and task.stage.deadline and task.stage.deadline(rows) is not None:
+                due = task.stage.deadline(rows) if task.stage.name != "frontier" and task.stage.deadline else None
+                if due is not None and due <= soon:
                     return False
         return True
 

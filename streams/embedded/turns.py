@@ -111,11 +111,20 @@ class Turns:
         self._handed: list[Logged] = []
 
     def begin(self) -> None:
-        """Let every stage get a tick: every run begins with one."""
+        """Set back what must be read from the beginning, and let every stage get a tick: every run begins with one."""
         with self.store.transaction() as tx:
             for task in self.tasks:
+                self._restart(tx, task)
                 if task.ticks:
                     self._tick(tx, task)
+
+    def _restart(self, tx: Transaction, task: Task) -> None:
+        if task.stage.restart is None:
+            return
+        committed = {topic: self._committed(task.stage.name, topic, task.partition) for topic in task.inputs}
+        for topic in task.stage.restart(tx.rows(task.stage.name, task.partition), committed):
+            tx.commit_offset(task.stage.name, topic, task.partition, Offsets())
+            self.tail.committed[task.stage.name, topic, task.partition] = 0
 
     def wanted(self) -> bool:
         """Return whether a stage has records to read or a tick to get."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from processors.broker.register import Entry
+from processors.broker.entry import Entry
 from schemas.codec import decode
 from schemas.records import Removed, Summary
 from sinks.index.errors import QueryRefused

@@ -6,15 +6,17 @@ mypy checks the wiring: a stage's function accepts the record types of its input
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from processors.broker import dedup, register
+from processors.broker import dedup, expiry, register, tagging
 from processors.broker.definition import Broker
+from processors.broker.settling import Registered
+from processors.broker.views import key_of
 from processors.frontier import stage as frontier
 from processors.frontier.settings import FrontierSettings
 from processors.gatherer import catalog
@@ -34,6 +36,7 @@ from schemas.records import (
     Role,
     Summary,
     Tick,
+    View,
     Withdrawn,
 )
 
@@ -76,6 +79,13 @@ class Stage(Generic[In, Out]):
     """Prefixes of rows that can be rebuilt from the others, and need no changelog."""
     restore: Callable[[Rows], None] | None = None
     """Rebuilds the derived rows, when a partition is assigned after anything but a clean stop."""
+    restart: Callable[[Rows, Mapping[str, int]], tuple[str, ...]] | None = None
+    """Returns the input topics that must be read from the beginning, given the rows and the committed offset of each input.
+
+    Called with the rows of a partition whenever it is taken, before anything is read; what it writes to them must be durable
+    before the first record. It returns the same topics until a tick has completed that reading (`processors/broker/reading.py`).
+    `Origin.committed` of these topics starts at 0 then.
+    """
 
     @property
     def ticks(self) -> Topic[Tick] | None:
@@ -180,6 +190,11 @@ def archive(broker: str) -> Topic[Summary | Removed]:
     return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
 
 
+def views(broker: str) -> Topic[View]:
+    """Return the topic of the definitions of a Broker's views; each is written to every partition."""
+    return Topic(f"views.{broker}", (View,), lambda r: key_of(r.path), "compact", "a view is defined, or removed")
+
+
 FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
     "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
 )
@@ -219,16 +234,25 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
     )
 
 
+def _sources(plan: register.Plan) -> tuple[Topic[Summary | Removed], ...]:
+    return tuple(archive(name) if name else SUMMARIES for name in plan.sources.names)
+
+
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
-    name = defined.name
+    name, plan = defined.name, register.Plan.of(defined)
+    tagged = tagging.Tagging(partial(register.register, plan=plan), partial(register.deadline, plan=plan), defined.languages)
     return (
-        Stage[Summary | Removed | Role, register.Registered](
+        Stage[Summary | Removed | Role | View | Tick, Registered](
             f"register.{name}",
-            (SUMMARIES, copies(name)),
+            (*_sources(plan), copies(name), views(name)),
             (archive(name), holders(name)),
-            partial(register.register, accepts=defined.filter(), ttl=defined.ttl),
-            "versions, publish counters, roles",
+            tagged.process,
+            "versions, publish counters, roles, views",
+            deadline=tagged.deadline,
+            derived=(expiry.DERIVED,),
+            restore=partial(register.restore, plan=plan),
+            restart=partial(register.restart, plan=plan),
         ),
         Stage[Holder | Tick, Role](
             f"dedup.{name}",

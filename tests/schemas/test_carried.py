@@ -17,7 +17,7 @@ from schemas.records import Complete, FetchedObject, Partial, Record, Summary, W
 from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, pack, single_record, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
-UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
+UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "views": ()}
 
 
 @pytest.mark.parametrize("kind", [Summary, Complete, Partial, Withdrawn])

@@ -11,8 +11,9 @@ from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, Json, n
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from processors.query.definitions import Views
     from schemas.ports import BrokerIndex, Page, Part, Sort
     from schemas.query import Query
     from streams.config.settings import Settings
@@ -95,8 +96,8 @@ def search(
     if explain and order != "relevance":
         raise Failure(f"--explain tells the parts of a score, but --sort {order} orders by no score", USAGE)
     shown = _facets(facets)
-    tree = _tree(query, similar, syntax)
     found = settings(config, data=data)
+    tree = _tree(query, similar, syntax, lambda: _views(found, named(found, broker)))
     spelled = tree is not None and syntax == "harvest"
     request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, " ".join(query or ()), spelled)
     answer = _answer(found, named(found, broker), request)
@@ -131,8 +132,8 @@ def _facets(names: str) -> tuple[str, ...]:
     return tuple(name for name in FACETS if name in asked or ALL in asked)
 
 
-def _tree(query: Sequence[str] | None, similar: str, syntax: str) -> Query | None:
-    """Return the tree of the query, None for `--similar`. Raises Failure."""
+def _tree(query: Sequence[str] | None, similar: str, syntax: str, views: Callable[[], Views]) -> Query | None:
+    """Return the tree of the query, None for `--similar`; `views` is called if one may be named. Raises Failure."""
     from processors.query import QueryError, parse, parse_glimpse
 
     if syntax not in SYNTAXES:
@@ -147,9 +148,17 @@ def _tree(query: Sequence[str] | None, similar: str, syntax: str) -> Query | Non
         raise Failure("a QUERY is missing (* finds all), or --similar URL", USAGE)
     text = " ".join(query)
     try:
-        return parse_glimpse(text) if syntax == "glimpse" else parse(text)
+        return parse_glimpse(text) if syntax == "glimpse" else parse(text, views() if "view" in text.casefold() else None)
     except QueryError as error:
         raise Failure(error.line(text), USAGE) from None
+
+
+def _views(found: Settings, broker: str) -> Views:
+    from streams.cli.common import open_log
+    from streams.operations.views import written_out
+
+    with open_log(found) as log:
+        return written_out(log, broker)
 
 
 def _answer(found: Settings, broker: str, request: Request) -> Answer:

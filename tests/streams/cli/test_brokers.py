@@ -170,8 +170,8 @@ def test_register_is_wired_to_the_definition() -> None:
     found = topology_of(load({}, None, {"HARVEST_BROKERS_PAGES_QUERY": "type:HTML"}))
     processes: Any = [found.stage(name).process for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
     assert [process.func for process in processes] == [register, register]
-    assert processes[0].keywords == {"accepts": None, "ttl": None}
-    assert processes[1].keywords["accepts"] is not None
+    plans = [process.keywords["plan"] for process in processes]
+    assert [(plan.accepts is None, plan.ttl) for plan in plans] == [(True, None), (False, None)]
 
 
 def test_new_broker_is_made_by_the_next_run(harvest: Any, tree: Path) -> None:
