@@ -147,7 +147,15 @@ class SettingsAdministration:
 
     def views(self) -> Sequence[AdminView]:
         """See Administration."""
-        return ()
+        from streams.config.topology import brokers_of
+        from streams.operations.views import defined
+
+        try:
+            with _answering(), open_log(self._found) as log:
+                known = {one.name: defined(log, one.name).values() for one in brokers_of(self._found)}
+        except _AbsentError:
+            return ()
+        return [AdminView(name, view.path, view.query) for name, views in known.items() for view in views]
 
     def registrations(self) -> tuple[Sequence[Registration], Sequence[str]]:
         """See Administration."""

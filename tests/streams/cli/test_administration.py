@@ -11,7 +11,7 @@ import pytest
 
 from schemas.codec import encode
 from schemas.records import Rejected
-from sinks.gateway.admin.ports import AdministrationError, AdminRoot, Task
+from sinks.gateway.admin.ports import AdministrationError, AdminRoot, AdminView, Task
 from streams.cli import administration as administering
 from streams.cli.administration import LATEST, SettingsAdministration
 from streams.config.settings import load
@@ -213,6 +213,14 @@ def test_sizes_are_those_of_the_data_folder(harvest: Any, tree: Path, administra
     assert sizes["store.sqlite"] == (harvest.folder / "harvest-data" / "store.sqlite").stat().st_size
     index = harvest.folder / "harvest-data" / "index"
     assert sizes["index"] == sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
+
+
+def test_views_are_those_of_the_command(harvest: Any, tree: Path, administration: SettingsAdministration) -> None:
+    """A view that the command creates is listed with its Broker and its query."""
+    harvest("gather", tree, "--quiet")
+    harvest("view", "create", "main", "sea", "whale")
+    harvest("view", "create", "main", "sea/old", "Ishmael")
+    assert list(administration.views()) == [AdminView("main", "sea", "whale"), AdminView("main", "sea/old", "Ishmael")]
 
 
 def test_no_data_folder_is_no_error(administration: SettingsAdministration) -> None:
