@@ -14,6 +14,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sinks.gateway.admin.ports import Administration
+from sinks.gateway.admin.routes import AdminRoutes
 from sinks.gateway.api import ApiRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
@@ -45,8 +47,10 @@ class RootPath:
         await self._app(scope, receive, send)
 
 
-def application(options: GatewayOptions, open_index: OpenIndex, collection: Collection) -> ASGIApp:
-    """Return the application of a gateway."""
+def application(
+    options: GatewayOptions, open_index: OpenIndex, collection: Collection, administration: Administration | None = None
+) -> ASGIApp:
+    """Return the application of a gateway; it has an administration page if `administration` and a token are given."""
     gateway = Gateway(options, open_index, collection)
     pages = Pages(options)
 
@@ -62,6 +66,8 @@ def application(options: GatewayOptions, open_index: OpenIndex, collection: Coll
     app.include_router(PageRoutes(gateway, pages).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
+    if administration is not None and options.token and options.admin:
+        app.include_router(AdminRoutes(gateway, pages, administration).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from processors.query import QueryError
+from sinks.gateway.admin.ports import AdministrationError
 from sinks.gateway.answers import NotFoundError
 from sinks.gateway.export import UnwritableError
 from sinks.gateway.ports import CollectionError, ObjectError
@@ -41,7 +42,7 @@ def explained(error: Exception) -> Explanation:
             return Explanation(400, error.message, {}, error.position)
         case NotFoundError():
             return Explanation(404, str(error))
-        case ObjectError():
+        case ObjectError() | AdministrationError():
             return Explanation(error.status, str(error))
         case GoneError() | ClientDisconnect():
             return Explanation(499, "the client has gone")

@@ -3,7 +3,8 @@
 Laws:
 - A Host that is not one of ours is refused, so that no page of another site can reach the gateway by a name of its own (DNS
   rebinding). Probes and metrics are answered under any name, and show nothing of the collection.
-- Nothing is changed by a request: GET and HEAD, and POST for /login alone.
+- Nothing is changed by a request: GET and HEAD, and POST for /login alone, but for the administration page (`admin/`), which is
+  there only with a token, and asks for it itself: the cookie of /login does not open it.
 - A client has `rate` requests a second, over BURST seconds; styles, scripts and probes are free.
 - With a token, everything but the probes, the login and its style asks for it: as a bearer, as a password, or as the
   cookie that /login gives.
@@ -49,6 +50,10 @@ PROBES = frozenset(("/livez", "/readyz", "/metrics"))
 OPEN = frozenset(("/login", "/opensearch.xml"))
 """Paths that ask for no token, beside those below STATIC and the probes."""
 STATIC = "/static/"
+ADMIN = "/admin"
+"""Path of the administration page, and the beginning of those below it."""
+NO_ADMIN = "There is no administration page without a token: set serve.token (HARVEST_SERVE_TOKEN)."
+ADMIN_OFF = "There is no administration page here (serve.admin)."
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 HEADERS = {
@@ -70,6 +75,11 @@ def _nothing() -> None:
 def session(token: str) -> str:
     """Return the value of the cookie of those who know the token; the token cannot be computed from it."""
     return hmac.new(token.encode(), b"harvest gateway session", hashlib.sha256).hexdigest()
+
+
+def is_admin(path: str) -> bool:
+    """Return whether a path, without the root path, is of the administration page."""
+    return path == ADMIN or path.startswith(f"{ADMIN}/")
 
 
 def is_loopback(host: str) -> bool:
@@ -176,15 +186,24 @@ class Guard:
             return self._refused(path, "host", 421, "This name is not served here (serve.hosts).")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
             return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
-        if scope["method"] not in ("GET", "HEAD") and (scope["method"], path) != ("POST", "/login"):
-            return self._refused(path, "method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
+        if is_admin(path) and not (self._options.token and self._options.admin):
+            return self._refused(path, "token", 404, ADMIN_OFF if self._options.token else NO_ADMIN)
+        if refusal := self._method_refusal(scope["method"], path):
+            return refusal
         if path.startswith(STATIC):
             return None
         if wait := self._allowance.take(client_of(connection)):
             return self._refused(path, "rate", 429, "Too many requests.", **{"Retry-After": str(int(wait) + 1)})
-        if path not in OPEN and not self._is_known(connection):
+        if path not in OPEN and not is_admin(path) and not self._is_known(connection):
             return self._login(connection, path)
         return None
+
+    def _method_refusal(self, method: str, path: str) -> Response | None:
+        if method in ("GET", "HEAD") or (method == "POST" and (path == "/login" or is_admin(path))):
+            return None
+        if is_admin(path):
+            return self._refused(path, "method", 405, "Only GET, HEAD and POST are answered.", Allow="GET, HEAD, POST")
+        return self._refused(path, "method", 405, "Only GET and HEAD are answered.", Allow="GET, HEAD")
 
     def _is_ours(self, headers: Headers) -> bool:
         given = headers.getlist("host")
@@ -199,7 +218,7 @@ class Guard:
         token = self._options.token
         if not token:
             return True
-        if hmac.compare_digest(_presented(connection.headers.get("authorization", "")), token.encode()):
+        if hmac.compare_digest(presented(connection.headers.get("authorization", "")), token.encode()):
             return True
         return hmac.compare_digest(connection.cookies.get(COOKIE, "").encode(), session(token).encode())
 
@@ -219,7 +238,7 @@ class Guard:
         return PlainTextResponse(f"{text}\n", status, headers)
 
 
-def _presented(authorization: str) -> bytes:
+def presented(authorization: str) -> bytes:
     """Return the token that a header presents: as a bearer, or as the password of any user, which readers of feeds can send."""
     kind, _, given = authorization.partition(" ")
     match kind.lower():

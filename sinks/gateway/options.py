@@ -15,6 +15,8 @@ class GatewayOptions(NamedTuple):
     """Port to listen on; 0: the system chooses one."""
     token: str = ""
     """Secret that every client has to present; empty: none."""
+    admin: bool = True
+    """Whether there is an administration page, if there is a token."""
     hosts: tuple[str, ...] = ()
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = ""

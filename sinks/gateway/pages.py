@@ -120,12 +120,12 @@ class PageRoutes:
 
     async def login(self, request: Request, back: Annotated[str, Query(alias="next")] = "/") -> Response:
         """Return the page that asks for the token."""
-        return self._pages.page(request, "login.html", {"back": _local(back), "wrong": False})
+        return self._pages.page(request, "login.html", {"back": local_path(back), "wrong": False})
 
     async def log_in(self, request: Request) -> Response:
         """Give a cookie to who knows the token."""
-        form = await _form(request)
-        back = _local(form.get("next", "/"))
+        form = await read_form(request)
+        back = local_path(form.get("next", "/"))
         token = self._gateway.options.token
         if not token or not hmac.compare_digest(form.get("token", "").strip().encode(), token.encode()):
             return self._pages.page(request, "login.html", {"back": back, "wrong": True}, 403)
@@ -152,16 +152,16 @@ def _with_copies(searcher: Searcher, oid: str) -> tuple[Summary, tuple[str, ...]
         return found, ()
 
 
-def _local(path: str) -> str:
+def local_path(path: str) -> str:
     """Return a path of this gateway; `/` for anything that a browser might take for another site."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
 
-async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; none of one that is too long."""
+async def read_form(request: Request, limit: int = MAX_FORM) -> dict[str, str]:
+    """Return the fields of a form; none of one that is longer than `limit` bytes."""
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > MAX_FORM:
+        if len(body) > limit:
             return {}
     return {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}

@@ -63,17 +63,21 @@ def template_problems(folder: Path) -> list[str]:
     """Return what is wrong with the templates of a folder: mistakes in them, and names that replace none of ours."""
     found = []
     environment = Environment(autoescape=True)
-    ours = {entry.name for entry in files("sinks.gateway").joinpath("templates").iterdir()}
-    for path in sorted(folder.glob("*.html")):
-        if path.name not in ours:
-            found.append(f"{path.name}: there is no template of this name to replace")
+    templates = files("sinks.gateway").joinpath("templates")
+    ours = {entry.name for entry in templates.iterdir()} | {
+        f"admin/{entry.name}" for entry in templates.joinpath("admin").iterdir()
+    }
+    for path in sorted((*folder.glob("*.html"), *folder.glob("admin/*.html"))):
+        name = path.relative_to(folder).as_posix()
+        if name not in ours:
+            found.append(f"{name}: there is no template of this name to replace")
             continue
         try:
             environment.parse(path.read_text("utf-8"))
         except TemplateSyntaxError as error:
-            found.append(f"{path.name}, line {error.lineno}: {error.message}")
+            found.append(f"{name}, line {error.lineno}: {error.message}")
         except (OSError, ValueError) as error:
-            found.append(f"{path.name}: {error}")
+            found.append(f"{name}: {error}")
     return found
 
 

@@ -24,6 +24,7 @@ import uvloop
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from sinks.gateway.admin.ports import Administration
 from sinks.gateway.app import application
 from sinks.gateway.file_sending import SEND_FILE, send_file
 from sinks.gateway.guard import ABORT, BrokenOffError, client_key
@@ -162,7 +163,13 @@ class _Gateway(Server):
         self.should_exit = True
 
 
-def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection, started: Callable[[str], None]) -> None:
+def serve(
+    options: GatewayOptions,
+    open_index: OpenIndex,
+    collection: Collection,
+    started: Callable[[str], None],
+    administration: Administration | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM; then requests in progress are completed. Raises OSError if the address is not available.
 
     `started` is called once with the URL of the search page, when requests are answered. Called in the main thread.
@@ -179,7 +186,7 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
-            application(options, open_index, collection),
+            application(options, open_index, collection, administration=administration),
             http=Protocol,
             ws="none",
             lifespan="on",

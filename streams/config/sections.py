@@ -328,6 +328,8 @@ class Serve(Connection):
     """Secret of at least 16 characters that every client has to present; empty: none. Better as a file, or in the environment."""
     public: bool = False
     """Whether anybody who reaches the address may search and read without a token."""
+    admin: bool = True
+    """Whether there is an administration page at `/admin`; with `token` alone, and whoever has that can use it."""
     hosts: tuple[str, ...] = ()
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = Field(default="", max_length=1_000)

@@ -9,7 +9,10 @@ import typer
 from streams.cli.common import Config, Data, Failure, Json, counted, note, printable, put, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from schemas.records import Rejected
+    from streams.config.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="List, show and retry rejected records.")
 
@@ -27,7 +30,7 @@ def list_rejected(data: Data = None, json: Json = False, config: Config = None) 
             if json:
                 put(line({"stage": one.stage, "reason": one.reason, "url": one.url, "path": one.path, "time": one.time}))
             else:
-                put(printable(f"{one.stage:<8} {_name(one)}: {one.reason}"))
+                put(printable(f"{one.stage:<8} {rejection_name(one)}: {one.reason}"))
 
 
 @app.command()
@@ -45,12 +48,12 @@ def show(
     from streams.operations.history import format_time
 
     with open_log(found) as log:
-        chosen = _chosen(standing(log), [url])
+        chosen = choose_rejections(standing(log), [url])
     for one in chosen:
         if json:
             put(line(one))
         else:
-            put(printable(_name(one)))
+            put(printable(rejection_name(one)))
             version = f", version {one.version}" if one.version else ""
             put(f"  {format_time(one.time)} UTC, stage {one.stage}{version}\n  {printable(one.reason)}")
             if one.topic:
@@ -73,41 +76,57 @@ def retry(
     found = settings(config, data=data)
     from streams.cli.common import open_log
     from streams.cli.gathering import settle
-    from streams.operations.dead_letters import retry as put_back
     from streams.operations.dead_letters import standing
 
-    with open_log(found, writing=True) as log:
-        before = standing(log)
-        chosen = before if everything else _chosen(before, urls or [])
-        lost = [one for one in chosen if not put_back(log, one)]
+    before, chosen, lost = put_back(found, lambda before: before if everything else choose_rejections(before, urls or []))
     for one in lost:
         again = "it is tried again when its object is fetched again (harvest roots add, of its root)"
-        note(f"{printable(_name(one))}: nothing to put back; {again}")
+        note(f"{printable(rejection_name(one))}: nothing to put back; {again}")
     note(f"{counted(len(chosen) - len(lost), 'record')} put back")
     if len(chosen) > len(lost) and settle(found):
         with open_log(found) as log:
-            others = {_name(one) for one in before} - ({_name(one) for one in chosen} - {_name(one) for one in lost})
-            fresh = [one for one in standing(log) if _name(one) not in others]
+            others = {rejection_name(one) for one in before} - (
+                {rejection_name(one) for one in chosen} - {rejection_name(one) for one in lost}
+            )
+            fresh = [one for one in standing(log) if rejection_name(one) not in others]
         for one in fresh:
-            note(f"{printable(_name(one))}: {printable(one.reason)}")
+            note(f"{printable(rejection_name(one))}: {printable(one.reason)}")
         note(f"{len(fresh) or 'none'} of them rejected again")
     if lost:
         raise typer.Exit(1)
 
 
-def _name(one: Rejected) -> str:
+def put_back(
+    found: Settings, choose: Callable[[list[Rejected]], list[Rejected]]
+) -> tuple[list[Rejected], list[Rejected], list[Rejected]]:
+    """Put rejected records back into their topics.
+
+    `choose`: returns those to put back, of all that are unresolved. Returns all, those chosen, and those of them of which there is
+    nothing left to put back. Raises Failure as `choose` does.
+    """
+    from streams.cli.common import open_log
+    from streams.operations.dead_letters import retry as put_back_one
+    from streams.operations.dead_letters import standing
+
+    with open_log(found, writing=True) as log:
+        before = standing(log)
+        chosen = choose(before)
+        return before, chosen, [one for one in chosen if not put_back_one(log, one)]
+
+
+def rejection_name(one: Rejected) -> str:
     """Return the name of a rejection: a URL with its member, or TOPIC/PARTITION@OFFSET."""
     return (f"{one.url}#{one.path}" if one.path else one.url) or f"{one.topic}/{one.partition}@{one.offset}"
 
 
-def _chosen(standing: list[Rejected], names: list[str]) -> list[Rejected]:
+def choose_rejections(standing: list[Rejected], names: list[str]) -> list[Rejected]:
     """Return the rejections that the names refer to. Raises Failure for a name without a rejection."""
     from streams.cli.objectnames import urls_of
 
     chosen: dict[str, Rejected] = {}
     for name in names:
         meant = {name, *urls_of(name)}
-        found = {_name(one): one for one in standing if meant & {one.url, _name(one)}}
+        found = {rejection_name(one): one for one in standing if meant & {one.url, rejection_name(one)}}
         if not found:
             raise Failure(f"{printable(name)}: not rejected")
         chosen |= found

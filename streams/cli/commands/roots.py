@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -64,16 +64,22 @@ def add(
 
 
 def add_roots(
-    found: Settings, roots: Sequence[str], depth: int | None = None, max_urls: int | None = None, *, accept: bool = False
+    found: Settings,
+    roots: Sequence[str],
+    depth: int | None = None,
+    max_urls: int | None = None,
+    *,
+    accept: bool = False,
+    say: Callable[[str], object] = note,
 ) -> None:
-    """Add roots to the data folder, or on Kafka. Raises Failure."""
+    """Add roots to the data folder, or on Kafka. `say`: takes notes on changed limits and pauses. Raises Failure."""
     from msgspec.structs import replace
 
     from streams.cli.rootnames import accepted_until, gathered_root
     from streams.embedded import runs
 
     until = accepted_until(accept)
-    plans = _state(found).plans
+    plans = known_state(found).plans
     wanted = [replace(gathered_root(name, found, depth, max_urls, plans), accept=until) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
@@ -88,13 +94,13 @@ def add_roots(
             for root in wanted:
                 runs.ask(store, root)
             paused = runs.paused(store)
-    limits = {root.url: _limits(root) for root in before}
+    limits = {root.url: limits_of(root) for root in before}
     for root in wanted:
-        was, now = limits.get(root.url), _limits(root)
+        was, now = limits.get(root.url), limits_of(root)
         if was is not None and was != now:
-            note(f"{printable(root.url)}: its limits were {_told(was)}, and are {_told(now)} now (--depth, --max-urls)")
+            say(f"{printable(root.url)}: its limits were {_told(was)}, and are {_told(now)} now (--depth, --max-urls)")
         if root.url in paused:
-            note(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
+            say(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
 
 
 @app.command("list")
@@ -112,10 +118,11 @@ def list_roots(data: Data = None, json: Json = False, config: Config = None) -> 
             limits = {"depth": root.depth, "urls": root.urls, "ttl": root.ttl, "refresh": root.refresh}
             put(line({"url": root.url, "state": state, **limits}))
         else:
-            put(f"{printable(root.url)}  {state}{_limits(root)}")
+            put(f"{printable(root.url)}  {state}{limits_of(root)}")
 
 
-def _limits(root: Root) -> str:
+def limits_of(root: Root) -> str:
+    """Return the limits of a root as text, each behind a comma."""
     shown = [f"depth {root.depth}"] if root.depth >= 0 else []
     shown += [f"{root.urls:,} URLs"] if root.urls else []
     return "".join(f", {text}" for text in shown)
@@ -130,6 +137,14 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
     """Remove roots: objects that no other root reaches are removed."""
     found = settings(config, data=data)
     from streams.cli.gathering import settle
+
+    drop_roots(found, roots)
+    # URLs shared by two roots are requested again, since perhaps only the removed root had led to the objects behind them.
+    settle(found, fetching=True)
+
+
+def drop_roots(found: Settings, roots: Sequence[str]) -> None:
+    """Remove roots by their names; a runner or the workers carry it out. Raises Failure for a name that is no root."""
     from streams.embedded import runs
 
     wanted = _known(found, roots)
@@ -140,23 +155,22 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
     with appending(found) as store:
         for root in wanted:
             runs.drop(store, root)
-    # URLs shared by two roots are requested again, since perhaps only the removed root had led to the objects behind them.
-    settle(found, fetching=True)
 
 
 @app.command()
 def pause(roots: Names, data: Data = None, config: Config = None) -> None:
     """Pause roots: until they are resumed they are not refreshed, and `harvest gather` without a ROOT skips them."""
-    _pause(settings(config, data=data), roots, on=True)
+    pause_roots(settings(config, data=data), roots, on=True)
 
 
 @app.command()
 def resume(roots: Names, data: Data = None, config: Config = None) -> None:
     """Resume paused roots: they are refreshed when they are due; on Kafka `roots add` visits them at once."""
-    _pause(settings(config, data=data), roots, on=False)
+    pause_roots(settings(config, data=data), roots, on=False)
 
 
-def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
+def pause_roots(found: Settings, roots: Sequence[str], *, on: bool) -> None:
+    """Pause roots by their names (`on`), or resume them. Raises Failure for a name that is no root, LockedError beside a runner."""
     from streams.embedded import runs
     from streams.store import Store
 
@@ -170,7 +184,7 @@ def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
             runs.pause(store, root.url, on=on)
 
 
-def _known(found: Settings, names: list[str]) -> list[Root]:
+def _known(found: Settings, names: Sequence[str]) -> list[Root]:
     """Return the roots that the names refer to. Raises Failure for a name that is no root."""
     from processors.collector import COLLECTED
     from streams.cli.objectnames import urls_of
@@ -203,7 +217,7 @@ def apply(
     from streams.cli.planned_roots import changes, planned
     from streams.embedded import runs
 
-    before = _state(found)
+    before = known_state(found)
     wanted = planned(file, found, before)
     if prune and not wanted:
         raise Failure(f"{file}: has no root, and --prune would remove all (harvest roots remove ROOT)", USAGE)
@@ -262,7 +276,7 @@ def show(
     (known,) = _known(found, [root])
     from schemas.records import Plan as Options
 
-    plan = _state(found).plans.get(known.url, Options())
+    plan = known_state(found).plans.get(known.url, Options())
     if json:
         from schemas.jsonform import line
 
@@ -272,7 +286,7 @@ def show(
         put(printable(text))
 
 
-def _state(found: Settings) -> RootsState:
+def known_state(found: Settings) -> RootsState:
     """Return the roots, plans and paused roots of the cluster, or of the data folder; none if there is no data folder yet."""
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):

@@ -12,6 +12,8 @@ from streams.cli.common import BrokerName, Config, Data, Failure, printable, set
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from streams.config.settings import Settings
 
 Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Address to listen on (default: 127.0.0.1).")]
@@ -32,17 +34,19 @@ def serve(
 ) -> None:
     """Serve a page that people search on and an API that programs use, until stopped."""
     found = settings(config, data=data, serve__host=host, serve__port=port)
-    serve_gateway(found, named(found, broker), ready_fd)
+    serve_gateway(found, named(found, broker), ready_fd, config)
 
 
-def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> None:
+def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, config: Path | None = None) -> None:
     """Run the gateway of a Broker until SIGINT or SIGTERM. Raises Failure.
 
-    `ready_fd`: a file descriptor that the address is written to once requests are answered, instead of logging it.
+    `ready_fd`: a file descriptor that the address is written to once requests are answered, instead of logging it. `config`: the
+    file of the settings, for commands that the administration page starts.
     """
     from contextlib import closing
 
     from sinks.gateway import server
+    from streams.cli.administration import SettingsAdministration
     from streams.cli.collection import collection_of
     from streams.cli.gateway import gateway_options, index_opener, prepare_index
     from streams.cli.serving import logs_of
@@ -61,9 +65,10 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
         else:
             os.write(ready_fd, f"{url}\n".encode())
 
-    with closing(collection_of(found, broker)) as collection:
+    administered = SettingsAdministration(found, config, logs.say)
+    with closing(collection_of(found, broker)) as collection, closing(administered):
         try:
-            server.serve(options, opener, collection, started)
+            server.serve(options, opener, collection, started, administration=administered)
         except OSError as error:
             if answering:
                 raise

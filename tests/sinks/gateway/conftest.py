@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from schemas.ports import BrokerIndex
 from sinks.gateway.app import application
 from sinks.gateway.options import GatewayOptions
+from tests.sinks.gateway.admin_double import AdministrationDouble
 from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
 
 
@@ -26,17 +27,23 @@ def collection() -> CollectionDouble:
     return CollectionDouble()
 
 
+@pytest.fixture
+def administration() -> AdministrationDouble:
+    """What the administration page acts on."""
+    return AdministrationDouble()
+
+
 Client = Callable[..., TestClient]
 
 
 @pytest.fixture
-def client(made: Made, collection: CollectionDouble) -> Iterator[Client]:
+def client(made: Made, collection: CollectionDouble, administration: AdministrationDouble) -> Iterator[Client]:
     """Makes clients of gateways with the given options; requests of each come from 127.0.0.1."""
     clients: list[TestClient] = []
 
-    def make(open_index: Callable[[], BrokerIndex] = made.open, **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection)
-        found = TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000), raise_server_exceptions=False)
+    def make(open_index: Callable[[], BrokerIndex] = made.open, base_url: str = "http://localhost", **options: Any) -> TestClient:
+        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, administration=administration)
+        found = TestClient(app, base_url=base_url, client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()
         return found

@@ -14,6 +14,7 @@ import pytest
 
 from schemas.query import Every
 from sinks.gateway import server
+from sinks.gateway.admin.ports import Administration
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 from sinks.index.errors import IndexMissing, IndexOutdated
@@ -33,6 +34,7 @@ class Served(NamedTuple):
     options: GatewayOptions
     open_index: OpenIndex
     collection: Collection
+    administration: Administration
 
 
 class ServerDouble:
@@ -46,9 +48,14 @@ class ServerDouble:
         self.calls: list[Served] = []
 
     def __call__(
-        self, options: GatewayOptions, open_index: OpenIndex, collection: Collection, started: Callable[[str], None]
+        self,
+        options: GatewayOptions,
+        open_index: OpenIndex,
+        collection: Collection,
+        started: Callable[[str], None],
+        administration: Administration,
     ) -> None:
-        self.calls.append(Served(options, open_index, collection))
+        self.calls.append(Served(options, open_index, collection, administration))
         if self.error is not None:
             raise self.error
         started(URL)

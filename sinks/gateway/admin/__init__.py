@@ -1,0 +1,1 @@
+"""The administration page of the gateway."""
