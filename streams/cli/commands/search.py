@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, Json, note, printable, put, settings
 from streams.cli.common import broker as named
+from streams.cli.routed import search_routed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,10 @@ def search(
         typer.Option("--syntax", metavar="NAME", help="Language of the QUERY: harvest, or glimpse for the patterns of Glimpse."),
     ] = "harvest",
     broker: BrokerName = "",
+    routed: Annotated[
+        bool,
+        typer.Option("--routed", help="Ask the Brokers that answer the QUERY best, here and on the gateways of routing.servers."),
+    ] = False,
     json: Json = False,
     config: Config = None,
 ) -> None:
@@ -97,6 +102,11 @@ def search(
     shown = _facets(facets)
     tree = _tree(query, similar, syntax)
     found = settings(config, data=data)
+    if routed:
+        if tree is None or broker or copies or explain or offset or shown or order != "relevance":
+            raise Failure("--routed goes with --limit, --count, --syntax and --json only, and takes a QUERY", USAGE)
+        search_routed(found, tree, 0 if count else limit, count=count, json=json)
+        return
     spelled = tree is not None and syntax == "harvest"
     request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, " ".join(query or ()), spelled)
     answer = _answer(found, named(found, broker), request)

@@ -1,0 +1,40 @@
+"""What the gateway needs to answer for all Brokers; the command line hands it in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from processors.query.routing import Answered, Routed
+from processors.query.statistics import Statistics
+from schemas.query import Query
+
+
+class BrokerFacts(NamedTuple):
+    """A Broker in the list of all."""
+
+    name: str
+    title: str
+    summaries: int
+    server: str = ""
+    """URL of the gateway that has it; empty: this one."""
+
+
+class Brokers(Protocol):
+    """The Brokers of this gateway, and those that its searches are routed to. Every method may block, in any thread."""
+
+    def facts(self) -> Sequence[BrokerFacts]:
+        """Return the Brokers of this gateway that have an index."""
+        ...
+
+    def statistics(self, name: str) -> Statistics:
+        """Return the statistics of a Broker's words. Raises KeyError if there is no such Broker, or nothing in it yet."""
+        ...
+
+    def search(self, name: str, query: Query, limit: int) -> Answered:
+        """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""
+        ...
+
+    def routed(self, query: Query, limit: int) -> Routed:
+        """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError."""
+        ...
