@@ -15,6 +15,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sinks.gateway.api import ApiRoutes
+from sinks.gateway.brokers.ports import Brokers
+from sinks.gateway.brokers.routed import RoutedRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.gatherer import GathererRoutes
@@ -45,10 +47,10 @@ class RootPath:
         await self._app(scope, receive, send)
 
 
-def application(options: GatewayOptions, open_index: OpenIndex, collection: Collection) -> ASGIApp:
-    """Return the application of a gateway."""
+def application(options: GatewayOptions, open_index: OpenIndex, collection: Collection, brokers: Brokers | None = None) -> ASGIApp:
+    """Return the application of a gateway; `brokers`: all of its Brokers, None: it has no pages and searches over all of them."""
     gateway = Gateway(options, open_index, collection)
-    pages = Pages(options)
+    pages = Pages(options, has_brokers=brokers is not None)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -62,6 +64,8 @@ def application(options: GatewayOptions, open_index: OpenIndex, collection: Coll
     app.include_router(PageRoutes(gateway, pages).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
+    if brokers is not None:
+        app.include_router(RoutedRoutes(gateway, pages, brokers).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))

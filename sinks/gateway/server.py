@@ -25,6 +25,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.app import application
+from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.file_sending import SEND_FILE, send_file
 from sinks.gateway.guard import ABORT, BrokenOffError, client_key
 from sinks.gateway.options import GatewayOptions
@@ -162,10 +163,17 @@ class _Gateway(Server):
         self.should_exit = True
 
 
-def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection, started: Callable[[str], None]) -> None:
+def serve(
+    options: GatewayOptions,
+    open_index: OpenIndex,
+    collection: Collection,
+    started: Callable[[str], None],
+    brokers: Brokers | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM; then requests in progress are completed. Raises OSError if the address is not available.
 
-    `started` is called once with the URL of the search page, when requests are answered. Called in the main thread.
+    `started` is called once with the URL of the search page, when requests are answered; `brokers`: all Brokers of the gateway.
+    Called in the main thread.
     """
     # Threads search; the one that answers need not wait long for its turn of the interpreter.
     sys.setswitchinterval(SWITCH)
@@ -179,7 +187,7 @@ def serve(options: GatewayOptions, open_index: OpenIndex, collection: Collection
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
-            application(options, open_index, collection),
+            application(options, open_index, collection, brokers),
             http=Protocol,
             ws="none",
             lifespan="on",

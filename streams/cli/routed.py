@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from streams.cli.common import Failure, counted, note, open_log, printable, put
+from streams.cli.common import Failure, counted, explained, note, open_log, printable, put
 
 if TYPE_CHECKING:
     from processors.query.routing import Routed, RoutedHit
+    from processors.query.statistics import Statistics
     from schemas.query import Query
     from streams.config.settings import Settings
     from streams.routing.local import LocalBrokers
     from streams.routing.search import Options
+
+Answer = TypeVar("Answer")
 
 
 def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalBrokers:
@@ -31,6 +34,46 @@ def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
 
     given = found.routing
     return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found))
+
+
+class GatewayBrokers:
+    """Implements `sinks.gateway.brokers.ports.Brokers`."""
+
+    def __init__(self, local: LocalBrokers, options: Options) -> None:
+        self._local, self._options = local, options
+        self.facts, self.search, self.close = local.facts, local.search, local.close
+
+    def statistics(self, name: str) -> Statistics:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return _from_log(lambda: self._local.statistics(name))
+
+    def routed(self, query: Query, limit: int) -> Routed:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        from streams.routing.search import routed_search
+
+        return _from_log(lambda: routed_search(self._local, self._options, query, limit))
+
+
+def _from_log(read: Callable[[], Answer]) -> Answer:
+    """Return what `read` returns. Raises KeyError, and CollectionError where the log cannot be read."""
+    from sinks.gateway.ports import CollectionError
+
+    try:
+        return read()
+    except KeyError:
+        raise
+    except Exception as error:
+        if (line := explained(error)) is None:
+            raise
+        raise CollectionError(printable(line[0])) from error
+
+
+def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
+    """Return all Brokers for the gateway of one; if that one accepts only some summaries, it alone. Raises Failure."""
+    from streams.config.topology import broker_defined
+
+    restricted = bool(broker_defined(found, broker).query.strip())
+    return GatewayBrokers(local_brokers(found, [broker] if restricted else None), routing_options(found))
 
 
 def search_routed(found: Settings, query: Query, limit: int, *, count: bool, json: bool) -> None:

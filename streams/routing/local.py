@@ -27,6 +27,7 @@ from sinks.gateway.index_pool import IndexPool
 from streams.config.topology import brokers_of
 from streams.operations.indexes import open_index
 from streams.routing.counting import Counted, count_words
+from streams.store import AbsentError
 from streams.topology.flow import archive
 
 if TYPE_CHECKING:
@@ -83,7 +84,13 @@ class LocalBrokers:
 
     def statistics(self, name: str) -> Statistics:
         """Return the statistics of a Broker, counted now if they are missing or old. Raises KeyError if it has no archive."""
-        broker = self._brokers[name]
+        try:
+            return self._counted(self._brokers[name])
+        except AbsentError:
+            raise KeyError(name) from None
+
+    def _counted(self, broker: Broker) -> Statistics:
+        name = broker.name
         with self._counting, self._open_log() as log:
             ends = tuple(log.ends(archive(name).name))
             known = self._known.get(name) or self._read(broker)

@@ -45,6 +45,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
     from sinks.gateway import server
     from streams.cli.collection import collection_of
     from streams.cli.gateway import gateway_options, index_opener, prepare_index
+    from streams.cli.routed import gateway_brokers
     from streams.cli.serving import logs_of
 
     options, opener, logs = gateway_options(found), index_opener(found, broker), logs_of(found, stage="serve")
@@ -61,9 +62,9 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None) -> 
         else:
             os.write(ready_fd, f"{url}\n".encode())
 
-    with closing(collection_of(found, broker)) as collection:
+    with closing(collection_of(found, broker)) as collection, closing(gateway_brokers(found, broker)) as brokers:
         try:
-            server.serve(options, opener, collection, started)
+            server.serve(options, opener, collection, started, brokers)
         except OSError as error:
             if answering:
                 raise
