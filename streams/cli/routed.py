@@ -92,6 +92,8 @@ def search_routed(found: Settings, query: Query, limit: int, *, count: bool, jso
         raise Failure("no Broker has answered")
     if count:
         _print_count(answer, json=json)
+        if answer.silent:
+            note("this is the least number: not all have answered")
         return
     for each in answer.hits:
         _print(each, json=json)
