@@ -10,9 +10,9 @@ import typer
 from streams.cli.common import Failure, counted, explained, note, open_log, printable, put
 
 if TYPE_CHECKING:
-    from processors.query.routing import Routed, RoutedHit
-    from processors.query.statistics import Statistics
+    from processors.query.routing.merging import Routed, RoutedHit
     from schemas.query import Query
+    from sinks.gateway.brokers.ports import BrokerFacts
     from streams.config.settings import Settings
     from streams.routing.local import LocalBrokers
     from streams.routing.search import Options
@@ -33,7 +33,7 @@ def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
     from streams.routing.search import Options
 
     given = found.routing
-    return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found))
+    return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found), found.data)
 
 
 class GatewayBrokers:
@@ -41,9 +41,13 @@ class GatewayBrokers:
 
     def __init__(self, local: LocalBrokers, options: Options) -> None:
         self._local, self._options = local, options
-        self.facts, self.search, self.close = local.facts, local.search, local.close
+        self.search, self.close = local.search, local.close
 
-    def statistics(self, name: str) -> Statistics:
+    def facts(self) -> Sequence[BrokerFacts]:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return _from_log(self._local.facts)
+
+    def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         return _from_log(lambda: self._local.statistics(name))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from processors.broker.definition import Broker
 from processors.query.forms import Analyzer
-from processors.query.statistics import Statistics, WordCounts
+from processors.query.routing.statistics import Statistics, WordCounts
 from schemas.codec import decode
 from schemas.ports import Log, Logged
 from schemas.records import Summary

@@ -6,22 +6,26 @@ What a gateway sends is untrusted: a body is at most MAX_BODY long, and anything
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from processors.query.routing import Answered
+from processors.query.routing.merging import Answered
+from processors.query.routing.statistics import MAX_BYTES, Statistics, decode_statistics
 from processors.query.snippet import CLOSE, OPEN
-from processors.query.statistics import MAX_BYTES, Statistics, decode_statistics
 from schemas.ports import Hit
 from streams.fetch.adapters.web import Client
 from streams.fetch.answers import FetchError
 from streams.fetch.decode import Decoding
 from streams.fetch.name_lookup import NameLookup
 from streams.fetch.settings import FetchSettings
+from streams.routing.files import write_whole
 
 MAX_BODY = 1 << 20
 """Maximum length of an answer in bytes."""
@@ -32,6 +36,10 @@ MAX_TRIED = 2
 """Maximum number of addresses of a gateway that are tried."""
 AT_ONCE = 8
 """Statistics of one gateway that are asked for at once."""
+ELSEWHERE = "statistics-elsewhere"
+"""Folder in the data folder of the statistics that other gateways sent."""
+KEPT = 1_000
+"""Maximum number of files in that folder."""
 SHOWN = 2_000
 """Maximum length of a title, a URL or a snippet."""
 
@@ -71,8 +79,10 @@ class _Answer(msgspec.Struct):
 class RemoteBrokers:
     """The Brokers of one gateway. Create and use it inside a running event loop; `url` ends with a slash."""
 
-    def __init__(self, url: str, client: Client, look: NameLookup) -> None:
+    def __init__(self, url: str, client: Client, look: NameLookup, data: Path | None = None) -> None:
+        """`data`: the data folder, in which statistics are kept as long as their mark is the same."""
         self.url = url
+        self._data = data
         self._client = client
         self._look = look
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -80,17 +90,27 @@ class RemoteBrokers:
     async def statistics(self) -> Mapping[str, Statistics]:
         """Return the statistics of the gateway's Brokers. Raises SilentError."""
         listed = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
-        names = list(dict.fromkeys(broker.name for broker in listed))
-        found = await asyncio.gather(*map(self._statistics, names))
-        return dict(zip(names, found, strict=True))
+        marks = {broker.name: broker.mark for broker in listed}
+        found = await asyncio.gather(*(self._statistics(name, mark) for name, mark in marks.items()))
+        return dict(zip(marks, found, strict=True))
 
-    async def _statistics(self, name: str) -> Statistics:
+    async def _statistics(self, name: str, mark: str) -> Statistics:
+        path = None
+        if self._data is not None and mark:
+            known = hashlib.sha256(f"{self.url} {name} {mark}".encode("utf-8", "replace")).hexdigest()
+            path = self._data / ELSEWHERE / known
+            with suppress(OSError, ValueError):
+                return decode_statistics(path.read_bytes())
         async with self._places:
             data = await self._get(f"api/brokers/{quote(name)}/statistics", MAX_BYTES)
         try:
-            return decode_statistics(data)
+            found = decode_statistics(data)
         except ValueError as error:
             raise SilentError(str(error)) from None
+        if path is not None:
+            with suppress(OSError):
+                keep_newest(path, data)
+        return found
 
     async def search(self, name: str, text: str, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises SilentError."""
@@ -122,6 +142,14 @@ class RemoteBrokers:
                 raise FetchError(f"status {response.status}", retryable=False)
             decoding = Decoding(response.headers.get("Content-Encoding", ""), most, MAX_RATIO)
             return b"".join([piece async for piece in self._client.pieces(response, decoding)])
+
+
+def keep_newest(path: Path, data: bytes) -> None:
+    """Write a file, and remove the oldest of its folder if there are too many. Raises OSError."""
+    write_whole(path, data)
+    others = sorted(path.parent.iterdir(), key=lambda other: other.stat().st_mtime)
+    for old in others[: max(0, len(others) - KEPT)]:
+        old.unlink(missing_ok=True)
 
 
 def client_settings(given: FetchSettings, deadline: float) -> FetchSettings:

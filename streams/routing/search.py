@@ -13,10 +13,12 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processors.query import QueryError, unparse
-from processors.query.routing import Answered, Routed, choose, merge
+from processors.query.routing.choice import choose
+from processors.query.routing.merging import Answered, Routed, merge
 from schemas.query import Query
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
@@ -26,7 +28,7 @@ from streams.routing.remote import RemoteBrokers, SilentError, client_settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from processors.query.statistics import Statistics
+    from processors.query.routing.statistics import Statistics
     from streams.routing.local import LocalBrokers
 
 THREADS = 4
@@ -46,6 +48,8 @@ class Options(NamedTuple):
     """Seconds."""
     fetch: FetchSettings = FetchSettings()
     """Settings of the fetch edge, for the addresses that may be dialled."""
+    data: Path | None = None
+    """Data folder, in which statistics of other gateways are kept; None: nowhere."""
 
 
 class _Place(NamedTuple):
@@ -137,7 +141,7 @@ async def _remotes(options: Options) -> AsyncIterator[Sequence[RemoteBrokers]]:
     settings = client_settings(options.fetch, options.deadline)
     client, look = Client(settings), NameLookup(settings, lookup, THREADS)
     try:
-        yield [RemoteBrokers(url, client, look) for url in dict.fromkeys(options.servers)]
+        yield [RemoteBrokers(url, client, look, options.data) for url in dict.fromkeys(options.servers)]
     finally:
         look.close()
         await client.close()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from processors.query.routing import Answered, Routed
-from processors.query.statistics import Statistics
+from processors.query.routing.merging import Answered, Routed
 from schemas.query import Query
 
 
@@ -16,8 +15,8 @@ class BrokerFacts(NamedTuple):
     name: str
     title: str
     summaries: int
-    server: str = ""
-    """URL of the gateway that has it; empty: this one."""
+    mark: str = ""
+    """Mark of the statistics of its words: equal ones have equal marks; empty: they have not been counted, or are old."""
 
 
 class Brokers(Protocol):
@@ -27,8 +26,8 @@ class Brokers(Protocol):
         """Return the Brokers of this gateway that have an index."""
         ...
 
-    def statistics(self, name: str) -> Statistics:
-        """Return the statistics of a Broker's words. Raises KeyError if there is no such Broker, or nothing in it yet."""
+    def statistics(self, name: str) -> bytes:
+        """Return the encoded statistics of a Broker's words. Raises KeyError if there is no such Broker, or nothing in it yet."""
         ...
 
     def search(self, name: str, query: Query, limit: int) -> Answered:

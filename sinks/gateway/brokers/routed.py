@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel
 
 from processors.query import QueryError, parse
-from processors.query.routing import Answered
+from processors.query.routing.merging import Answered
 from processors.query.snippet import plain
 from schemas.query import Every
 from schemas.query import Query as Tree

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from processors.query.statistics import encode_statistics
 from sinks.gateway.answers import NotFoundError
 from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.gateway import Gateway
@@ -24,6 +23,8 @@ class BrokerModel(BaseModel):
     title: str
     summaries: int
     """Number of its summaries, without copies."""
+    mark: str
+    """Mark of the statistics of its words: equal ones have equal marks; empty: they are counted when they are asked for."""
 
 
 class BrokersModel(BaseModel):
@@ -49,12 +50,12 @@ class StatisticsRoutes:
     async def list(self, request: Request) -> BrokersModel:
         """List the Brokers of this gateway."""
         facts = await self._gateway.slow(request, self._brokers.facts)
-        return BrokersModel(brokers=[BrokerModel(name=each.name, title=each.title, summaries=each.summaries) for each in facts])
+        return BrokersModel(brokers=[BrokerModel(**each._asdict()) for each in facts])
 
     async def statistics(self, request: Request, name: Name) -> Response:
-        """Return the document frequencies of a Broker's words, at most 256 kB (`processors/query/statistics.py`)."""
+        """Return the document frequencies of a Broker's words, at most 256 kB (`processors/query/routing/statistics.py`)."""
         try:
             known = await self._gateway.slow(request, lambda: self._brokers.statistics(name))
         except KeyError:
             raise NotFoundError("there is no such Broker, or nothing is in it yet") from None
-        return Response(encode_statistics(known), media_type=MEDIA)
+        return Response(known, media_type=MEDIA)

@@ -6,8 +6,9 @@ import pytest
 
 from processors.query import parse
 from processors.query.forms import DEFAULT
-from processors.query.routing import Answered, Chosen, choose, merge, query_words
-from processors.query.statistics import Statistics, WordCounts
+from processors.query.routing.choice import Chosen, choose, query_words
+from processors.query.routing.merging import Answered, merge
+from processors.query.routing.statistics import Statistics, WordCounts
 from schemas.ports import Hit
 from tests.sinks.gateway.doubles import summary
 

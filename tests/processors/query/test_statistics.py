@@ -11,8 +11,8 @@ import pytest
 
 from processors.query import parse, predicate
 from processors.query.forms import DEFAULT
-from processors.query.routing import may_match
-from processors.query.statistics import MAX_BYTES, MOST_WORDS, Statistics, WordCounts, decode_statistics, encode_statistics
+from processors.query.routing.choice import may_match
+from processors.query.routing.statistics import MAX_BYTES, MOST_WORDS, Statistics, WordCounts, decode_statistics, encode_statistics
 from schemas.records import Summary
 from tests.sinks.gateway.doubles import summary
 

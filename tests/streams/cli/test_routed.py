@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from processors.broker.definition import Broker
-from processors.query.statistics import decode_statistics
+from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Log
 from sinks.gateway.app import application
 from sinks.gateway.options import GatewayOptions

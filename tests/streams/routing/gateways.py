@@ -11,7 +11,7 @@ from typing import Any
 
 from processors.query import parse, predicate
 from processors.query.forms import DEFAULT
-from processors.query.statistics import WordCounts, encode_statistics
+from processors.query.routing.statistics import WordCounts, encode_statistics
 from schemas.records import Summary
 
 Answer = Callable[[str], bytes | Iterator[bytes]]

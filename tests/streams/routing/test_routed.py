@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from processors.query import parse
-from processors.query.routing import Routed
+from processors.query.routing.merging import Routed
 from schemas.ports import Log
 from streams.config.settings import SettingsError, load
 from streams.fetch.settings import FetchSettings

@@ -1,4 +1,4 @@
-"""Statistics of a Broker's words, from which a query is routed (`processors/query/routing.py`), in at most 256 kB.
+"""Statistics of a Broker's words, from which a query is routed (`processors/query/routing/choice.py`), in at most 256 kB.
 
 They are the document frequencies of the most frequent words, and a filter of all others. Words are the forms that an index compares
 bare words by, of all text that such a word is looked for in.

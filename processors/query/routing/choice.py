@@ -1,15 +1,14 @@
-"""Routing: which Brokers a query is sent to, and how their hits become one list.
+"""Choice of the Brokers that a query is sent to, by the statistics of their words.
 
 CORI (Callan, Lu, Croft: "Searching Distributed Collections with Inference Networks", SIGIR 1995) treats a Broker as a document: the
 belief that it answers a word is 0.4 + 0.6 T I, where T grows with the number of its summaries that have the word, and I with the
-number of Brokers that have not. Scores are merged by the belief in their Broker.
+number of Brokers that have not.
 
 Laws:
 - Words are those of bare words, phrases, words near each other, and values of attributes that a bare word finds too, whatever the
   attribute: a frequency is of the whole text. Words behind NOT, patterns, ranges and conditions (`type:`, `site:`) say nothing.
 - A Broker whose statistics exclude that anything of it matches is chosen only if all are such.
 - At least one Broker is chosen, if there is any, and the choice does not depend on their order.
-- Equal contents are shown once, in the better place: of one OID, of one URL, or of one digest.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from typing import NamedTuple
 
 from processors.query.forms import signed_name
 from processors.query.predicate import bare, enough
-from processors.query.statistics import Statistics
+from processors.query.routing.statistics import Statistics
 from processors.query.words import attribute as known
 from processors.query.words import words
-from schemas.ports import Hit
 from schemas.query import BY_NAME, WHOLE, And, Most, Near, Or, Phrase, Query, Verbatim, Word
 
 DEFAULT_BELIEF = 0.4
@@ -45,40 +43,6 @@ class Chosen(NamedTuple):
     """From 0, of the Broker with the least belief, to 1, of the best."""
     best: float
     """The highest score that a hit of it can have, by its statistics."""
-
-
-class Answered(NamedTuple):
-    """Answer of a Broker."""
-
-    broker: str
-    hits: Sequence[Hit]
-    total: int
-    digests: Sequence[str] = ()
-    """The digest of the content of each hit; "" if it is not known."""
-
-
-class RoutedHit(NamedTuple):
-    """Hit of a routed search."""
-
-    broker: str
-    hit: Hit
-    """With a score that is comparable to those of other Brokers, from 0 to 1."""
-    others: tuple[str, ...] = ()
-    """Other Brokers that have the same content."""
-
-
-class Routed(NamedTuple):
-    """Answer to a routed search."""
-
-    hits: Sequence[RoutedHit]
-    total: int
-    """Number of matches of all Brokers that answered; one that several have counts once if it is among their best."""
-    asked: Sequence[str]
-    """Brokers that were asked, the best first."""
-    silent: Mapping[str, str] = {}
-    """Brokers and gateways without an answer in time, each with the reason; if there are any, `total` is the least."""
-    known: int = 0
-    """Number of Brokers that could have been asked."""
 
 
 def query_words(query: Query) -> list[str]:
@@ -173,39 +137,3 @@ def _highest(statistics: Statistics, counts: Sequence[int]) -> float:
     """Return the highest score by BM25 that a summary of a Broker can have."""
     total = max(1, statistics.summaries, *counts)
     return sum(_WEIGHT * (_K1 + 1) * math.log1p((total - count + 0.5) / (count + 0.5)) for count in counts if count)
-
-
-def merge(chosen: Sequence[Chosen], answers: Sequence[Answered], limit: int) -> tuple[list[RoutedHit], int]:
-    """Return the best hits of all answers, with comparable scores: CORI's (D' + 0.4 D' C') / 1.4; and how many were repetitions.
-
-    D' is the score by the highest that is possible in its Broker, C' the belief in the Broker; both are from 0 to 1.
-    """
-    ranks = {each.name: each for each in chosen}
-    rated: list[tuple[float, str, str, Hit, str]] = []
-    for answer in answers:
-        broker = ranks[answer.broker]
-        top = max([broker.best, *(hit.score for hit in answer.hits)]) or 1.0
-        for at, hit in enumerate(answer.hits):
-            own = max(0.0, hit.score) / top
-            score = (own + 0.4 * own * broker.belief) / 1.4
-            rated.append((score, answer.broker, answer.digests[at] if answer.digests else "", hit, hit.url))
-    rated.sort(key=lambda each: (-each[0], each[4], each[1]))
-    found = _once(rated)
-    return found[:limit], len(rated) - len(found)
-
-
-def _once(rated: Sequence[tuple[float, str, str, Hit, str]]) -> list[RoutedHit]:
-    """Return the first of each content, with the other Brokers that have it."""
-    places: dict[tuple[str, str], int] = {}
-    found: list[RoutedHit] = []
-    for score, broker, digest, hit, url in rated:
-        keys = [key for key in (("oid", hit.oid), ("url", url), ("digest", digest)) if key[1]]
-        at = next((places[key] for key in keys if key in places), len(found))
-        if at < len(found):
-            first = found[at]
-            if broker != first.broker and broker not in first.others:
-                found[at] = first._replace(others=(*first.others, broker))
-        else:
-            found.append(RoutedHit(broker, hit._replace(score=score)))
-        places.update((key, at) for key in keys if key not in places)
-    return found
