@@ -61,7 +61,7 @@ def application(options: GatewayOptions, open_index: OpenIndex, collection: Coll
         title="Harvest", version=version("harvest"), summary="Search the summaries of a Harvest Broker.",
         docs_url=None, redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
-    app.include_router(PageRoutes(gateway, pages).router())
+    app.include_router(PageRoutes(gateway, pages, brokers).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
     if brokers is not None:

@@ -10,6 +10,7 @@ import typer
 from streams.cli.common import Failure, counted, explained, note, open_log, printable, put
 
 if TYPE_CHECKING:
+    from processors.broker.definition import Fallback
     from processors.query.routing.merging import Routed, RoutedHit
     from schemas.query import Query
     from sinks.gateway.brokers.ports import BrokerFacts
@@ -39,13 +40,18 @@ def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
 class GatewayBrokers:
     """Implements `sinks.gateway.brokers.ports.Brokers`."""
 
-    def __init__(self, local: LocalBrokers, options: Options) -> None:
-        self._local, self._options = local, options
+    def __init__(self, local: LocalBrokers, options: Options, fallback: Fallback | None = None) -> None:
+        """`fallback`: that of the Broker that the gateway serves."""
+        self._local, self._options, self._fallback = local, options, fallback
         self.search, self.close = local.search, local.close
 
     def facts(self) -> Sequence[BrokerFacts]:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         return _from_log(self._local.facts)
+
+    def fallback(self) -> Fallback | None:
+        """See Brokers."""
+        return self._fallback
 
     def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
@@ -73,11 +79,12 @@ def _from_log(read: Callable[[], Answer]) -> Answer:
 
 
 def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
-    """Return all Brokers for the gateway of one; if that one accepts only some summaries, it alone. Raises Failure."""
+    """Return all Brokers for the gateway of one; if that one accepts only some summaries, it and its fallback. Raises Failure."""
     from streams.config.topology import broker_defined
 
-    restricted = bool(broker_defined(found, broker).query.strip())
-    return GatewayBrokers(local_brokers(found, [broker] if restricted else None), routing_options(found))
+    served = broker_defined(found, broker)
+    names = [broker, *([served.fallback.broker] if served.fallback else [])] if served.query.strip() else None
+    return GatewayBrokers(local_brokers(found, names), routing_options(found), served.fallback)
 
 
 def search_routed(found: Settings, query: Query, limit: int, *, count: bool, json: bool) -> None:

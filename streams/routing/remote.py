@@ -35,7 +35,7 @@ MAX_BROKERS = 200
 MAX_TRIED = 2
 """Maximum number of addresses of a gateway that are tried."""
 AT_ONCE = 8
-"""Statistics of one gateway that are asked for at once."""
+"""Requests to one gateway at once: as many of one client as it lets wait."""
 ELSEWHERE = "statistics-elsewhere"
 """Folder in the data folder of the statistics that other gateways sent."""
 KEPT = 1_000
@@ -115,7 +115,8 @@ class RemoteBrokers:
     async def search(self, name: str, text: str, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises SilentError."""
         asked = urlencode({"q": text, "size": limit})
-        answer = _decoded(await self._get(f"api/brokers/{quote(name)}/search?{asked}"), _Answer)
+        async with self._places:
+            answer = _decoded(await self._get(f"api/brokers/{quote(name)}/search?{asked}"), _Answer)
         if not all(math.isfinite(hit.score) for hit in answer.hits):
             raise SilentError("a score is no number")
         hits = answer.hits[:limit]

@@ -7,7 +7,7 @@ Law: equal contents are shown once, in the better place: of one OID, of one URL,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from processors.query.routing.choice import Chosen
@@ -82,3 +82,9 @@ def _once(rated: Sequence[tuple[float, str, str, Hit, str]]) -> list[RoutedHit]:
             found.append(RoutedHit(broker, hit._replace(score=score)))
         places.update((key, at) for key in keys if key not in places)
     return found
+
+
+def behind(own: Iterable[tuple[str, str]], others: Sequence[Hit]) -> list[Hit]:
+    """Return the hits of a fallback Broker that stand behind those of a Broker: those with other OIDs and URLs than `own`."""
+    known = {name for names in own for name in names}
+    return [hit for hit in others if hit.oid not in known and hit.url not in known]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from processors.broker.definition import Fallback
 from processors.query.routing.merging import Answered, Routed
 from schemas.query import Query
 
@@ -36,4 +37,8 @@ class Brokers(Protocol):
 
     def routed(self, query: Query, limit: int) -> Routed:
         """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError."""
+        ...
+
+    def fallback(self) -> Fallback | None:
+        """Return the Broker that completes few hits of the one that this gateway serves; None if there is none."""
         ...

@@ -53,7 +53,7 @@ def test_brokers_with_the_words_are_chosen_the_best_first(query: str, names: lis
 def test_limits_of_the_choice() -> None:
     """At most `most` Brokers are chosen, those far below the best are left out, and there is at least one if there is any."""
     assert [each.name for each in choose(parse("whale"), BROKERS, 1)] == ["sea"]
-    assert [each.name for each in choose(parse("whale"), BROKERS, cut=0.5)] == ["sea"]
+    assert [each.name for each in choose(parse("whale"), BROKERS, cut=0.9)] == ["sea"]
     assert len(choose(parse("unheard"), BROKERS, 1)) == 1
     assert choose(parse("whale"), {}) == []
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from processors.broker.definition import Broker
+from processors.broker.definition import Broker, Fallback
 from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Log
 from sinks.gateway.app import application
@@ -17,7 +18,8 @@ from sinks.gateway.options import GatewayOptions
 from streams.cli.collection import collection_of
 from streams.cli.gateway import index_opener
 from streams.cli.routed import gateway_brokers
-from streams.config.settings import load
+from streams.config import topology
+from streams.config.settings import Settings, load
 from streams.routing import local
 from streams.routing.counting import Counted, count_words
 
@@ -125,3 +127,38 @@ def test_gateway_of_a_filtered_broker_has_no_other(gathered: Any) -> None:
     brokers = gateway_brokers(load({}, None), "pages")
     assert [each.name for each in brokers.facts()] == ["pages"]
     brokers.close()
+
+
+@pytest.fixture
+def with_fallback(gathered: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The Broker `notes` is completed by `main` where it has no hit."""
+    defined = topology.broker_defined
+
+    def completed(found: Settings, name: str) -> Broker:
+        broker = defined(found, name)
+        return replace(broker, fallback=Fallback("main", 1)) if name == "notes" else broker
+
+    monkeypatch.setattr(topology, "broker_defined", completed)
+    return gathered
+
+
+def test_few_hits_are_completed_by_the_fallback(with_fallback: Any) -> None:
+    """Hits of the fallback stand behind a Broker's own and are marked; where there are enough, it is not seen."""
+    (hit,) = with_fallback.lines("search", "--broker", "notes", '"grey narwhal"')
+    assert hit["broker"] == "main"
+    assert "0 found, and 1 of the fallback main" in with_fallback("search", "--broker", "notes", '"grey narwhal"').stderr
+    assert not [hit for hit in with_fallback.lines("search", "--broker", "notes", "*") if "broker" in hit]
+
+
+def test_page_of_a_broker_shows_the_fallback(with_fallback: Any) -> None:
+    """The search page completes few hits in a section of its own, and shows none where there are enough."""
+    found = load({}, None)
+    brokers, collection = gateway_brokers(found, "notes"), collection_of(found, "notes")
+    app = application(GatewayOptions(rate=0.0), index_opener(found, "notes"), collection, brokers)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000)) as client:
+        shown = client.get("/", params={"q": '"grey narwhal"'}).text
+        assert "Also found in main" in shown
+        assert "narwhal.html" in shown
+        assert "Also found in" not in client.get("/", params={"q": "*"}).text
+    brokers.close()
+    collection.close()
