@@ -258,11 +258,11 @@ def measure_ranking(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 def measure_routing(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure the share of Brokers that a routed search asks, and what it keeps of the best hits of all."""
     if size.quick:
-        made = corpora.synthetic(work / "tree", 50 * 3 * routing.LEAST * 3)
-        yield from routing.measured([judged.made(90)], [made], work)
+        made = corpora.synthetic(work / "tree", 4 * routing.MOST)
+        yield from routing.measured([judged.made(90)], [made], work, routing.Scale(brokers=10, queries=10, least=10))
         return
     roots = corpora.unpacked(corpora.packages(cache), work / "packages")
-    yield from routing.measured(list(judged.collections(judged.folder(cache))), roots, work)
+    yield from routing.measured(list(judged.collections(judged.folder(cache))), roots, work, routing.Scale())
 
 
 def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:

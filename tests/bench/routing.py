@@ -40,11 +40,20 @@ from tests.bench.figures import BenchError, Figure, Goal
 from tests.bench.judged import Collection
 from tests.sinks.gateway.doubles import CollectionDouble
 
-BROKERS, QUERIES, BEST = 50, 200, 10
-LEAST, MOST = 20, 400
-"""Numbers of pages of a folder that becomes a Broker."""
+BEST = 10
+MOST = 400
+"""Maximum number of pages of a folder that becomes a Broker."""
 TEXT = 20_000
 """Maximum characters of a page."""
+
+
+class Scale(NamedTuple):
+    """Size of the measurement."""
+
+    brokers: int = 50
+    queries: int = 200
+    least: int = 20
+    """Minimum number of pages of a folder that becomes a Broker."""
 
 
 class Material(NamedTuple):
@@ -79,15 +88,18 @@ class Shelf:
         """Refuse: the measurement asks as another gateway does."""
         raise BenchError("not asked for")
 
+    def fallback(self) -> None:
+        """See Brokers."""
 
-def folders(root: Path) -> Iterator[Path]:
+
+def folders(root: Path, least: int) -> Iterator[Path]:
     """Yield folders of pages, each with neither too few nor too many of them below it."""
     count = sum(1 for _ in root.rglob("*.html"))
-    if LEAST <= count <= MOST:
+    if least <= count <= MOST:
         yield root
     elif count > MOST:
         for child in sorted(path for path in root.iterdir() if path.is_dir()):
-            yield from folders(child)
+            yield from folders(child, least)
 
 
 def page(path: Path) -> Summary | None:
@@ -104,30 +116,30 @@ def _summary(url: str, title: str, text: str) -> Summary:
     return Summary(**about, version=1, time=1, published=1, attributes={"title": (title,), "partial-text": (text,)})  # type: ignore[arg-type]
 
 
-def material(collections: Sequence[Collection], roots: Sequence[Path]) -> Mapping[str, Material]:
+def material(collections: Sequence[Collection], roots: Sequence[Path], scale: Scale) -> Mapping[str, Material]:
     """Return what the Brokers are made of, by name. Raises BenchError if there are too few folders."""
     made = {}
     for collection in collections:
         held = [_summary(f"http://{collection.name}/{each.name}", each.title, each.text) for each in collection.documents]
         made[collection.name.lower()] = Material(held, [topic.text for topic in collection.topics])
     chance = random.Random(1995)
-    found = [folder for root in roots for folder in folders(root)]
+    found = [folder for root in roots for folder in folders(root, scale.least)]
     chance.shuffle(found)
-    for folder in found[: BROKERS - len(made)]:
+    for folder in found[: scale.brokers - len(made)]:
         pages = [each for path in sorted(folder.rglob("*.html")) if (each := page(path)) is not None]
         titles = sorted({str(each.attributes["title"][0]) for each in pages})
         made[f"folder-{len(made)}"] = Material(pages, titles)
-    if len(made) < BROKERS:
-        raise BenchError(f"{len(made)} Brokers can be made of the documentation, {BROKERS} are needed")
+    if len(made) < scale.brokers:
+        raise BenchError(f"{len(made)} Brokers can be made of the documentation, {scale.brokers} are needed")
     return made
 
 
-def questions(made: Mapping[str, Material], collections: int) -> list[Query]:
+def questions(made: Mapping[str, Material], collections: int, count: int) -> list[Query]:
     """Return the queries: half of them topics of the collections, half of them titles of pages; the same in every run."""
     chance = random.Random(1994)
     names = list(made)
-    texts = [chance.choice(made[names[at % collections]].topics) for at in range(QUERIES // 2)]
-    texts += [chance.choice(made[chance.choice(names[collections:])].topics) for _ in range(QUERIES - len(texts))]
+    texts = [chance.choice(made[names[at % collections]].topics) for at in range(count // 2)]
+    texts += [chance.choice(made[chance.choice(names[collections:])].topics) for _ in range(count - len(texts))]
     return [parse(" ".join(words(text)[:12])) for text in texts]
 
 
@@ -152,9 +164,9 @@ def serve(folder: Path, names: Sequence[str], address: Connection) -> None:
     server.serve(options, lambda: TantivyIndex(first, writable=False), CollectionDouble(), address.send, shelf)
 
 
-def measured(collections: Sequence[Collection], roots: Sequence[Path], work: Path) -> Iterator[Figure]:
+def measured(collections: Sequence[Collection], roots: Sequence[Path], work: Path, scale: Scale) -> Iterator[Figure]:
     """Measure the share of Brokers that are asked, and of the broadcast's best hits that are kept. Raises BenchError."""
-    made = material(collections, roots)
+    made = material(collections, roots, scale)
     folder = work / "brokers"
     build(made, folder)
     shelf = Shelf(folder, list(made))
@@ -164,7 +176,7 @@ def measured(collections: Sequence[Collection], roots: Sequence[Path], work: Pat
     try:
         if not ours.poll(60):
             raise BenchError("the gateway has not started")
-        yield from _compared(questions(made, len(collections)), shelf, list(made), str(ours.recv()), work)
+        yield from _compared(questions(made, len(collections), scale.queries), shelf, list(made), str(ours.recv()), work)
     finally:
         process.terminate()
         process.join()

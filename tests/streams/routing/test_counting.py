@@ -26,8 +26,7 @@ from tests.streams.routing.gateways import Good, served
 
 def removed(each: Summary) -> Removed:
     """Return the removal of a summary."""
-    known = {"oid": each.oid, "url": each.url, "object_url": each.object_url}
-    return Removed(**known, version=3, time=3, reason="gone", published=3)
+    return Removed(oid=each.oid, url=each.url, object_url=each.object_url, version=3, time=3, reason="gone", published=3)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 500])
