@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from schemas.ports import BrokerIndex
 from sinks.gateway.app import application
 from sinks.gateway.options import GatewayOptions
-from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
+from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def client(made: Made, collection: CollectionDouble) -> Iterator[Client]:
     clients: list[TestClient] = []
 
     def make(open_index: Callable[[], BrokerIndex] = made.open, **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection)
+        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, BrokersDouble(made))
         found = TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()

@@ -16,7 +16,7 @@ from processors.identity import oid
 from sinks.feed.feed import Feed
 from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
-from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made, summary
+from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made, summary
 
 ROOT = Path(__file__).resolve().parents[3]
 MANY = 30
@@ -68,7 +68,7 @@ def main(folder: Path, *given: str) -> None:
         feed.apply(SUMMARIES, {})
         collection.feed_path = feed.path
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
-    server.serve(options, made.open, collection, lambda url: print(url, flush=True))
+    server.serve(options, made.open, collection, lambda url: print(url, flush=True), BrokersDouble(made))
 
 
 if __name__ == "__main__":
