@@ -143,11 +143,7 @@ class Searcher:
         found = asked(state, None if like is None else self._similar(like))
         if strict:
             check(state, found)
-        if (price := cost(found.tree)) > self._budget:
-            raise QueryRefused(
-                f"this query would take too long: it costs {price:,} of at most {self._budget:,} (a plain word costs 1); "
-                "use fewer wildcards, errors and regular expressions"
-            )
+        check_budget(found.tree, self._budget)
         return found
 
     def _similar(self, like: Summary) -> Query:
@@ -195,6 +191,15 @@ class Searcher:
             return ""
         query = Word(url, "url")
         return unparse(query) if hints.count_found(self._index, query) else ""
+
+
+def check_budget(query: Query, budget: int) -> None:
+    """Raise QueryRefused for a query that costs more than the budget."""
+    if (price := cost(query)) > budget:
+        raise QueryRefused(
+            f"this query would take too long: it costs {price:,} of at most {budget:,} (a plain word costs 1); "
+            "use fewer wildcards, errors and regular expressions"
+        )
 
 
 def title(summary: Summary | None) -> str:

@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sinks.gateway.admin.ports import Administration
 from sinks.gateway.admin.routes import AdminRoutes
 from sinks.gateway.api import ApiRoutes
+from sinks.gateway.brokers.ports import Brokers
+from sinks.gateway.brokers.routed import RoutedRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.gatherer import GathererRoutes
@@ -48,11 +50,19 @@ class RootPath:
 
 
 def application(
-    options: GatewayOptions, open_index: OpenIndex, collection: Collection, administration: Administration | None = None
+    options: GatewayOptions,
+    open_index: OpenIndex,
+    collection: Collection,
+    brokers: Brokers | None = None,
+    administration: Administration | None = None,
 ) -> ASGIApp:
-    """Return the application of a gateway; it has an administration page if `administration` and a token are given."""
+    """Return the application of a gateway.
+
+    `brokers`: all of its Brokers, None: it has no pages and searches over all of them. It has an administration page if
+    `administration` and a token are given.
+    """
     gateway = Gateway(options, open_index, collection)
-    pages = Pages(options)
+    pages = Pages(options, has_brokers=brokers is not None)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,11 +73,13 @@ def application(
         title="Harvest", version=version("harvest"), summary="Search the summaries of a Harvest Broker.",
         docs_url=None, redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
-    app.include_router(PageRoutes(gateway, pages).router())
+    app.include_router(PageRoutes(gateway, pages, brokers).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
     if administration is not None and options.token and options.admin:
         app.include_router(AdminRoutes(gateway, pages, administration).router())
+    if brokers is not None:
+        app.include_router(RoutedRoutes(gateway, pages, brokers).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from processors.query import QueryError
 from processors.query.limits import cost
 from schemas.ports import BrokerIndex
-from schemas.query import Every
-from sinks.gateway.answers import Searcher
+from schemas.query import Every, Query
+from sinks.gateway.answers import Searcher, check_budget
 from sinks.gateway.explanations import explained
 from sinks.gateway.guard import client_of
 from sinks.gateway.index_pool import IndexPool
@@ -71,9 +71,19 @@ class Gateway:
 
         Raises BusyError, and what `ask` raises.
         """
-        expensive = state is not None and cost(asked(state).tree) > EXPENSIVE
-        slots = self._expensive if expensive else self._plain
-        return await self._run(slots, request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index))))
+        price = 0 if state is None else cost(asked(state).tree)
+        return await self._run(self._slots(price), request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index))))
+
+    async def ask(self, request: Request, query: Query, ask: Callable[[], Answer]) -> Answer:
+        """Return what `ask` returns, which searches for a query in other indexes, when it is this client's turn.
+
+        Raises BusyError, QueryRefused above the budget, and what `ask` raises.
+        """
+        check_budget(query, self.options.budget)
+        return await self._run(self._slots(cost(query)), request, ask)
+
+    def _slots(self, price: int) -> Slots:
+        return self._expensive if price > EXPENSIVE else self._plain
 
     async def slow(self, request: Request, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns, which may take long and searches nothing. Raises BusyError, and what `ask` raises."""

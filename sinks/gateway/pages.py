@@ -15,6 +15,8 @@ from processors.query.language import TABLE
 from schemas.query import Or
 from schemas.records import Summary
 from sinks.gateway.answers import ALL, Answer, NotFoundError, Searcher, Wanted, container
+from sinks.gateway.brokers.fallback import completion
+from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.export import UnwritableError, soif
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.guard import COOKIE, session
@@ -33,8 +35,8 @@ REMEMBERED = 30 * 86_400
 class PageRoutes:
     """Answers the requests for pages."""
 
-    def __init__(self, gateway: Gateway, pages: Pages) -> None:
-        self._gateway, self._pages = gateway, pages
+    def __init__(self, gateway: Gateway, pages: Pages, brokers: Brokers | None = None) -> None:
+        self._gateway, self._pages, self._brokers = gateway, pages, brokers
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -80,7 +82,8 @@ class PageRoutes:
             answer = await self._gateway.search(request, lambda searcher: searcher.answer(state, wanted), state)
         except QueryError as error:
             refused = error.message
-        values = {"state": state, "answer": answer, "refused": refused, "seconds": time.monotonic() - began}
+        behind = await completion(self._gateway, self._brokers, request, answer) if wanted.hits else None
+        values = {"state": state, "answer": answer, "refused": refused, "seconds": time.monotonic() - began, "behind": behind}
         return self._pages.page(request, template, values | {"tree": _written(answer)})
 
     async def summary(self, request: Request, oid: Oid) -> Response:

@@ -22,7 +22,8 @@ from sinks.gateway.state import State
 class Pages:
     """Renders templates."""
 
-    def __init__(self, options: GatewayOptions) -> None:
+    def __init__(self, options: GatewayOptions, *, has_brokers: bool = False) -> None:
+        """`has_brokers`: whether there is a page over all Brokers."""
         own = [FileSystemLoader(options.templates)] if options.templates is not None else []
         loader = ChoiceLoader([*own, PackageLoader("sinks.gateway", "templates")])
         self._environment = Environment(
@@ -41,7 +42,7 @@ class Pages:
             "capitalized": texts.capitalized,
             "number": lambda number: f"{number:,}",
         }
-        self._environment.globals |= {"options": options, "views": views}
+        self._environment.globals |= {"options": options, "views": views, "has_brokers": has_brokers}
 
     def page(self, request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Return a rendered template. In it, `path` returns the address of a path of the gateway, with the query of a state."""

@@ -26,6 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sinks.gateway.admin.ports import Administration
 from sinks.gateway.app import application
+from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.file_sending import SEND_FILE, send_file
 from sinks.gateway.guard import ABORT, BrokenOffError, client_key
 from sinks.gateway.options import GatewayOptions
@@ -168,11 +169,13 @@ def serve(
     open_index: OpenIndex,
     collection: Collection,
     started: Callable[[str], None],
+    brokers: Brokers | None = None,
     administration: Administration | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; then requests in progress are completed. Raises OSError if the address is not available.
 
-    `started` is called once with the URL of the search page, when requests are answered. Called in the main thread.
+    `started` is called once with the URL of the search page, when requests are answered; `brokers`: all Brokers of the gateway.
+    Called in the main thread.
     """
     # Threads search; the one that answers need not wait long for its turn of the interpreter.
     sys.setswitchinterval(SWITCH)
@@ -186,7 +189,7 @@ def serve(
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
-            application(options, open_index, collection, administration=administration),
+            application(options, open_index, collection, brokers, administration),
             http=Protocol,
             ws="none",
             lifespan="on",

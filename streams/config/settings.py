@@ -29,6 +29,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from streams.config.base import NAMED, Section, mistake, refuse_nul
 from streams.config.blobs import Blobs
 from streams.config.feed import FeedSection
+from streams.config.routing import RoutingSection
 from streams.config.sections import (
     AGE,
     DAY,
@@ -125,6 +126,7 @@ class Settings(BaseSettings):
     index: Index = Index()
     search: Search = Search()
     feed: FeedSection = FeedSection()
+    routing: RoutingSection = RoutingSection()
     worker: Worker = Worker()
     serve: Serve = Serve()
     log: Log = Log()

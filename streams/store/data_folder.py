@@ -6,6 +6,7 @@
 | `blobs/` | bodies over 64 kB |
 | `index/NAME/` | the index of a Broker |
 | `feed/` | the Gatherer's database as one stream; it is made anew where it is missing |
+| `statistics/`, `statistics-elsewhere/` | words of Brokers, for searches over several of them (`streams/routing`) |
 | `runner.lock`, `writers.lock` | locks of writers |
 """
 

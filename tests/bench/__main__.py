@@ -5,7 +5,8 @@ bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `
 (the index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right
 types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
-`ranking` (the order of hits on judged test collections, against plain BM25), `query` (each kind of query, against the bare engine
+`ranking` (the order of hits on judged test collections, against plain BM25), `routing` (searches sent to the best
+of 50 Brokers, against asking all of them), `query` (each kind of query, against the bare engine
 and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
 against plain libarchive; memory with one of 10 GB), `hosts` (a crawl of 1,000 slow hosts through a kill, as their servers see it;
 memory and time of the frontier with a million URLs), `essence` (source bytes to summary bytes by type, time by step, KB per
@@ -42,6 +43,7 @@ from tests.bench import (
     recovery,
     refresh,
     retrieval,
+    routing,
     second_pass,
     sink,
     stage,
@@ -253,6 +255,16 @@ def measure_ranking(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from ranking.ranking(list(judged.collections(judged.folder(cache))), work)
 
 
+def measure_routing(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure the share of Brokers that a routed search asks, and what it keeps of the best hits of all."""
+    if size.quick:
+        made = corpora.synthetic(work / "tree", 4 * routing.MOST)
+        yield from routing.measured([judged.made(90)], [made], work, routing.Scale(brokers=10, queries=10, least=10))
+        return
+    roots = corpora.unpacked(corpora.packages(cache), work / "packages")
+    yield from routing.measured(list(judged.collections(judged.folder(cache))), roots, work, routing.Scale())
+
+
 def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure each kind of query against the bare engine and glimpse, and index bytes."""
     yield from queries.measured(size.searched, size.searched_remotely, size.rounds, cache, work, quick=size.quick)
@@ -325,6 +337,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "recognition": measure_recognition,
     "retrieval": measure_retrieval,
     "ranking": measure_ranking,
+    "routing": measure_routing,
     "query": measure_query,
     "serve": measure_serve,
     "unnest": measure_unnest,

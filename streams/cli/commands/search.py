@@ -9,12 +9,13 @@ import typer
 
 from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, Json, note, printable, put, settings
 from streams.cli.common import broker as named
+from streams.cli.routed import search_routed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from processors.query.terms import Views
-    from schemas.ports import BrokerIndex, Page, Part, Sort
+    from schemas.ports import BrokerIndex, Hit, Page, Part, Sort
     from schemas.query import Query
     from streams.config.settings import Settings
 
@@ -49,6 +50,10 @@ class Answer(NamedTuple):
     parts: Mapping[str, Sequence[Part]] | None
     """The parts of the score of each hit, by OID; None if they were not asked for."""
     hints: list[str]
+    fallback: str = ""
+    """The Broker that completes the hits, because there are few."""
+    behind: Sequence[Hit] = ()
+    """Its hits, which stand behind the others."""
 
 
 def search(
@@ -86,6 +91,10 @@ def search(
         typer.Option("--syntax", metavar="NAME", help="Language of the QUERY: harvest, or glimpse for the patterns of Glimpse."),
     ] = "harvest",
     broker: BrokerName = "",
+    routed: Annotated[
+        bool,
+        typer.Option("--routed", help="Ask the Brokers that answer the QUERY best, here and on the gateways of routing.servers."),
+    ] = False,
     json: Json = False,
     config: Config = None,
 ) -> None:
@@ -98,6 +107,11 @@ def search(
     shown = _facets(facets)
     found = settings(config, data=data)
     tree = _tree(query, similar, syntax, lambda: _views(found, named(found, broker)))
+    if routed:
+        if tree is None or broker or copies or explain or offset or shown or order != "relevance":
+            raise Failure("--routed goes with --limit, --count, --syntax and --json only, and takes a QUERY", USAGE)
+        search_routed(found, tree, 0 if count else limit, count=count, json=json)
+        return
     spelled = tree is not None and syntax == "harvest"
     request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, " ".join(query or ()), spelled)
     answer = _answer(found, named(found, broker), request)
@@ -172,7 +186,25 @@ def _answer(found: Settings, broker: str, request: Request) -> Answer:
         parts = index.explain(tree, [hit.oid for hit in page.hits]) if request.explain else None
         return Answer(tree, page, parts, [*page.left_out, *hints(index, tree, page.total, spelled=request.spelled)])
 
-    return ask_index(found, broker, ask)
+    answer = ask_index(found, broker, ask)
+    return _completed(found, broker, request, answer)
+
+
+def _completed(found: Settings, broker: str, request: Request, answer: Answer) -> Answer:
+    """Return an answer with the hits of the Broker's fallback, if it has one and few hits of its own. Raises Failure."""
+    from processors.query.routing.merging import behind
+    from streams.cli.index_access import ask_index
+    from streams.config.topology import broker_defined
+
+    fallback = broker_defined(found, broker).fallback
+    if fallback is None or answer.page.total >= fallback.below or request.offset or request.explain:
+        return answer
+    try:
+        page = ask_index(found, fallback.broker, lambda index: index.search(answer.tree, request.limit, copies=request.copies))
+    except Failure as failed:
+        return answer._replace(hints=[*answer.hints, f"the fallback {fallback.broker} was not asked: {failed}"])
+    others = behind(((hit.oid, hit.url) for hit in answer.page.hits), page.hits)[: max(0, request.limit - len(answer.page.hits))]
+    return answer._replace(fallback=fallback.broker, behind=others)
 
 
 def _similar(found: Settings, index: BrokerIndex, what: str) -> Query:
@@ -212,6 +244,12 @@ def _print(answer: Answer, request: Request, *, json: bool) -> None:
             put(line(hit_object(hit, parts)))
         else:
             print_hit(hit, parts)
+    for hit in answer.behind:
+        if json:
+            put(line(hit_object(hit) | {"broker": answer.fallback}))
+        else:
+            print_hit(hit)
+            put(f"  Broker: {answer.fallback} (fallback)")
     for facet in request.facets:
         if (values := page.facets.get(facet)) is None:
             continue  # a hint tells why it is not counted
@@ -220,7 +258,8 @@ def _print(answer: Answer, request: Request, *, json: bool) -> None:
                 put(line(each))
         else:
             print_facet(facet, values, answer.tree)
-    typer.echo(_counted(page, request.offset), err=True)
+    more = f", and {len(answer.behind):,} of the fallback {answer.fallback}" if answer.behind else ""
+    typer.echo(_counted(page, request.offset) + more, err=True)
     if request.facets:
         _print_base(answer.tree, request)
 

@@ -49,6 +49,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
     from streams.cli.administration import SettingsAdministration
     from streams.cli.collection import collection_of
     from streams.cli.gateway import gateway_options, index_opener, prepare_index
+    from streams.cli.routed import gateway_brokers
     from streams.cli.serving import logs_of
 
     options, opener, logs = gateway_options(found), index_opener(found, broker), logs_of(found, stage="serve")
@@ -65,10 +66,10 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
         else:
             os.write(ready_fd, f"{url}\n".encode())
 
-    administered = SettingsAdministration(found, config, logs.say)
-    with closing(collection_of(found, broker)) as collection, closing(administered):
+    administered, collected = SettingsAdministration(found, config, logs.say), collection_of(found, broker)
+    with closing(collected) as collection, closing(gateway_brokers(found, broker)) as brokers, closing(administered):
         try:
-            server.serve(options, opener, collection, started, administration=administered)
+            server.serve(options, opener, collection, started, brokers, administered)
         except OSError as error:
             if answering:
                 raise

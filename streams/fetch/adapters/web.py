@@ -80,14 +80,11 @@ class _Pinned(AbstractResolver):
         """Do nothing: no resources stay open."""
 
 
-class Web:
-    """The HTTP client of the adapter for http and https. Create and use it inside a running event loop."""
+class Client:
+    """HTTP client that connects to checked addresses alone. Create and use it inside a running event loop."""
 
-    def __init__(self, settings: FetchSettings, blobs: Blobs, clock: Callable[[], int]) -> None:
+    def __init__(self, settings: FetchSettings) -> None:
         self._settings = settings
-        self._blobs = blobs
-        self._clock = clock
-        self._spools = asyncio.Semaphore(SPOOLS)
         connector = aiohttp.TCPConnector(
             resolver=_Pinned(settings), use_dns_cache=False, limit=0, keepalive_timeout=KEEP_ALIVE, happy_eyeballs_delay=None
         )
@@ -105,34 +102,6 @@ class Web:
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
-
-    async def get(self, request: FetchRequest, address: str, url: str, cookie: str) -> list[Record] | Redirect:
-        """Send a request and return the records that answer it, or a redirect. Raises FetchError and StoreError.
-
-        `url`: that of the request, or another of its chain of redirects; at another one, a final response gives no records.
-        `cookie`: the Cookie header, "" for none.
-        """
-        final, began = url == request.url, time.monotonic()
-        headers = (_conditions(request) if final else {}) | ({"Cookie": cookie} if cookie else {})
-        async with self.exchange(url, address, headers) as response:
-            status = response.status
-            answers = Answers(request, self._clock(), int((time.monotonic() - began) * 1_000))
-            if status in REDIRECTS:
-                fields = response.headers
-                return redirect(url, status, fields.get("Location", ""), tuple(fields.getall("Set-Cookie", ())))
-            if status in RETRYABLE or status >= 500:
-                raise self.status_failure(response)
-            if not final:
-                return []
-            if status in (200, 203):
-                return await self._object(answers, response)
-            if status == CHANGED and ACCEPTED in headers:
-                return await self._changes(answers, response)
-            if status == 304:
-                return _not_modified(answers, response)
-            if status in GONE:
-                return answers.gone(f"status {status}")
-            raise self.status_failure(response)
 
     @asynccontextmanager
     async def exchange(self, url: str, address: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -182,6 +151,44 @@ class Web:
             if waited > settings.grace and decoding.received < waited * settings.min_rate:
                 raise FetchError(f"too slow: less than {settings.min_rate} bytes per second", retryable=True)
         decoding.end()
+
+
+class Web(Client):
+    """The HTTP client of the adapter for http and https. Create and use it inside a running event loop."""
+
+    def __init__(self, settings: FetchSettings, blobs: Blobs, clock: Callable[[], int]) -> None:
+        super().__init__(settings)
+        self._blobs = blobs
+        self._clock = clock
+        self._spools = asyncio.Semaphore(SPOOLS)
+
+    async def get(self, request: FetchRequest, address: str, url: str, cookie: str) -> list[Record] | Redirect:
+        """Send a request and return the records that answer it, or a redirect. Raises FetchError and StoreError.
+
+        `url`: that of the request, or another of its chain of redirects; at another one, a final response gives no records.
+        `cookie`: the Cookie header, "" for none.
+        """
+        final, began = url == request.url, time.monotonic()
+        headers = (_conditions(request) if final else {}) | ({"Cookie": cookie} if cookie else {})
+        async with self.exchange(url, address, headers) as response:
+            status = response.status
+            answers = Answers(request, self._clock(), int((time.monotonic() - began) * 1_000))
+            if status in REDIRECTS:
+                fields = response.headers
+                return redirect(url, status, fields.get("Location", ""), tuple(fields.getall("Set-Cookie", ())))
+            if status in RETRYABLE or status >= 500:
+                raise self.status_failure(response)
+            if not final:
+                return []
+            if status in (200, 203):
+                return await self._object(answers, response)
+            if status == CHANGED and ACCEPTED in headers:
+                return await self._changes(answers, response)
+            if status == 304:
+                return _not_modified(answers, response)
+            if status in GONE:
+                return answers.gone(f"status {status}")
+            raise self.status_failure(response)
 
     async def _changes(self, answers: Answers, response: aiohttp.ClientResponse) -> list[Record]:
         """Return the answer for changes since the object that was fetched last."""

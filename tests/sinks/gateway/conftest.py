@@ -12,7 +12,7 @@ from schemas.ports import BrokerIndex
 from sinks.gateway.app import application
 from sinks.gateway.options import GatewayOptions
 from tests.sinks.gateway.admin_double import AdministrationDouble
-from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made
+from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def client(made: Made, collection: CollectionDouble, administration: Administrat
     clients: list[TestClient] = []
 
     def make(open_index: Callable[[], BrokerIndex] = made.open, base_url: str = "http://localhost", **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, administration=administration)
+        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, BrokersDouble(made), administration)
         found = TestClient(app, base_url=base_url, client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()

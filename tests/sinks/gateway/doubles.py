@@ -5,13 +5,20 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from processors.broker.definition import Fallback
 from processors.identity import oid, split_url
+from processors.query.forms import DEFAULT
+from processors.query.routing.merging import Answered, Routed, RoutedHit
+from processors.query.routing.statistics import WordCounts, encode_statistics
 from schemas.ports import BrokerIndex
+from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.feed.reader import FeedReader
+from sinks.gateway.brokers.ports import BrokerFacts
 from sinks.gateway.ports import CollectionError, Event, Finding, Host, ObjectError, Rejection, Root, Stage, Status
 from sinks.index.tantivy.index import TantivyIndex
 
@@ -100,3 +107,38 @@ class Made:
 
     def open(self) -> BrokerIndex:
         return TantivyIndex(self.folder, writable=False, records=self.records)
+
+
+class BrokersDouble:
+    """Implements `sinks.gateway.brokers.ports.Brokers` with one Broker."""
+
+    def __init__(self, made: Made) -> None:
+        self._made = made
+
+    def facts(self) -> Sequence[BrokerFacts]:
+        return [BrokerFacts("main", HOSTILE, len(self._made.known), "mark")]
+
+    def statistics(self, name: str) -> bytes:
+        counts = WordCounts(DEFAULT)
+        for one in self._summaries(name):
+            counts.add(one)
+        return encode_statistics(counts.statistics())
+
+    def _summaries(self, name: str) -> list[Summary]:
+        if name != "main":
+            raise KeyError(name)
+        return [one for one in self._made.known.values() if isinstance(one, Summary)]
+
+    def search(self, name: str, query: Query, limit: int) -> Answered:
+        known = {one.oid: one.md5 for one in self._summaries(name)}
+        with closing(self._made.open()) as index:
+            page = index.search(query, limit)
+        return Answered(name, page.hits, page.total, [known[hit.oid] for hit in page.hits])
+
+    def routed(self, query: Query, limit: int) -> Routed:
+        found = self.search("main", query, limit)
+        hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
+        return Routed(hits, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
+
+    def fallback(self) -> Fallback | None:
+        return None

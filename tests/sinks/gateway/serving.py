@@ -17,7 +17,7 @@ from sinks.feed.feed import Feed
 from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
 from tests.sinks.gateway.admin_double import AdministrationDouble
-from tests.sinks.gateway.doubles import SUMMARIES, CollectionDouble, Made, summary
+from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made, summary
 
 ROOT = Path(__file__).resolve().parents[3]
 MANY = 30
@@ -69,7 +69,8 @@ def main(folder: Path, *given: str) -> None:
         feed.apply(SUMMARIES, {})
         collection.feed_path = feed.path
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
-    server.serve(options, made.open, collection, lambda url: print(url, flush=True), administration=AdministrationDouble())
+    brokers, administration = BrokersDouble(made), AdministrationDouble()
+    server.serve(options, made.open, collection, lambda url: print(url, flush=True), brokers, administration)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""Hits of several Brokers as one list.
+
+Scores are merged as CORI does (`processors/query/routing/choice.py`): by the score within the Broker and the belief in it.
+
+Law: equal contents are shown once, in the better place: of one OID, of one URL, or of one digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from processors.query.routing.choice import Chosen
+from schemas.ports import Hit
+
+
+class Answered(NamedTuple):
+    """Answer of a Broker."""
+
+    broker: str
+    hits: Sequence[Hit]
+    total: int
+    digests: Sequence[str] = ()
+    """The digest of the content of each hit; "" if it is not known."""
+
+
+class RoutedHit(NamedTuple):
+    """Hit of a routed search."""
+
+    broker: str
+    hit: Hit
+    """With a score that is comparable to those of other Brokers, from 0 to 1."""
+    others: tuple[str, ...] = ()
+    """Other Brokers that have the same content."""
+
+
+class Routed(NamedTuple):
+    """Answer to a routed search."""
+
+    hits: Sequence[RoutedHit]
+    total: int
+    """Number of matches of all Brokers that answered; one that several have counts once if it is among their best."""
+    asked: Sequence[str]
+    """Brokers that were asked, the best first."""
+    silent: Mapping[str, str] = {}
+    """Brokers and gateways without an answer in time, each with the reason; if there are any, `total` is the least."""
+    known: int = 0
+    """Number of Brokers that could have been asked."""
+
+
+def merge(chosen: Sequence[Chosen], answers: Sequence[Answered], limit: int) -> tuple[list[RoutedHit], int]:
+    """Return the best hits of all answers, with comparable scores: CORI's (D' + 0.4 D' C') / 1.4; and how many were repetitions.
+
+    D' is the score by the highest that is possible in its Broker, C' the belief in the Broker; both are from 0 to 1.
+    """
+    ranks = {each.name: each for each in chosen}
+    rated: list[tuple[float, str, str, Hit, str]] = []
+    for answer in answers:
+        broker = ranks[answer.broker]
+        top = max([broker.best, *(hit.score for hit in answer.hits)]) or 1.0
+        for at, hit in enumerate(answer.hits):
+            own = max(0.0, hit.score) / top
+            score = (own + 0.4 * own * broker.belief) / 1.4
+            rated.append((score, answer.broker, answer.digests[at] if answer.digests else "", hit, hit.url))
+    rated.sort(key=lambda each: (-each[0], each[4], each[1]))
+    found = _once(rated)
+    return found[:limit], len(rated) - len(found)
+
+
+def _once(rated: Sequence[tuple[float, str, str, Hit, str]]) -> list[RoutedHit]:
+    """Return the first of each content, with the other Brokers that have it."""
+    places: dict[tuple[str, str], int] = {}
+    found: list[RoutedHit] = []
+    for score, broker, digest, hit, url in rated:
+        keys = [key for key in (("oid", hit.oid), ("url", url), ("digest", digest)) if key[1]]
+        at = next((places[key] for key in keys if key in places), len(found))
+        if at < len(found):
+            first = found[at]
+            if broker != first.broker and broker not in first.others:
+                found[at] = first._replace(others=(*first.others, broker))
+        else:
+            found.append(RoutedHit(broker, hit._replace(score=score)))
+        places.update((key, at) for key in keys if key not in places)
+    return found
+
+
+def behind(own: Iterable[tuple[str, str]], others: Sequence[Hit]) -> list[Hit]:
+    """Return the hits of a fallback Broker that stand behind those of a Broker: those with other OIDs and URLs than `own`."""
+    known = {name for names in own for name in names}
+    return [hit for hit in others if hit.oid not in known and hit.url not in known]

@@ -1,0 +1,44 @@
+"""What the gateway needs to answer for all Brokers; the command line hands it in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from processors.broker.definition import Fallback
+from processors.query.routing.merging import Answered, Routed
+from schemas.query import Query
+
+
+class BrokerFacts(NamedTuple):
+    """A Broker in the list of all."""
+
+    name: str
+    title: str
+    summaries: int
+    mark: str = ""
+    """Mark of the statistics of its words: equal ones have equal marks; empty: they have not been counted, or are old."""
+
+
+class Brokers(Protocol):
+    """The Brokers of this gateway, and those that its searches are routed to. Every method may block, in any thread."""
+
+    def facts(self) -> Sequence[BrokerFacts]:
+        """Return the Brokers of this gateway that have an index."""
+        ...
+
+    def statistics(self, name: str) -> bytes:
+        """Return the encoded statistics of a Broker's words. Raises KeyError if there is no such Broker, or nothing in it yet."""
+        ...
+
+    def search(self, name: str, query: Query, limit: int) -> Answered:
+        """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""
+        ...
+
+    def routed(self, query: Query, limit: int) -> Routed:
+        """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError."""
+        ...
+
+    def fallback(self) -> Fallback | None:
+        """Return the Broker that completes few hits of the one that this gateway serves; None if there is none."""
+        ...

@@ -1,0 +1,138 @@
+"""Searches over several Brokers for the command line and the gateway: what the settings mean for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from streams.cli.common import Failure, counted, explained, note, open_log, printable, put
+
+if TYPE_CHECKING:
+    from processors.broker.definition import Fallback
+    from processors.query.routing.merging import Routed, RoutedHit
+    from schemas.query import Query
+    from sinks.gateway.brokers.ports import BrokerFacts
+    from streams.config.settings import Settings
+    from streams.routing.local import LocalBrokers
+    from streams.routing.search import Options
+
+Answer = TypeVar("Answer")
+
+
+def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalBrokers:
+    """Return the Brokers of the settings, or some of them. Its methods raise Failure's kin where there is no log."""
+    from streams.routing.local import LocalBrokers
+
+    return LocalBrokers(found, lambda: open_log(found, bare=True), names)
+
+
+def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
+    """Return the options of routed searches; `servers`: URLs of gateways beside those of the settings. Raises Failure."""
+    from streams.cli.wiring import fetch_settings
+    from streams.routing.search import Options
+
+    given = found.routing
+    return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found), found.data)
+
+
+class GatewayBrokers:
+    """Implements `sinks.gateway.brokers.ports.Brokers`."""
+
+    def __init__(self, local: LocalBrokers, options: Options, fallback: Fallback | None = None) -> None:
+        """`fallback`: that of the Broker that the gateway serves."""
+        self._local, self._options, self._fallback = local, options, fallback
+        self.search, self.close = local.search, local.close
+
+    def facts(self) -> Sequence[BrokerFacts]:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return _from_log(self._local.facts)
+
+    def fallback(self) -> Fallback | None:
+        """See Brokers."""
+        return self._fallback
+
+    def statistics(self, name: str) -> bytes:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return _from_log(lambda: self._local.statistics(name))
+
+    def routed(self, query: Query, limit: int) -> Routed:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        from streams.routing.search import routed_search
+
+        return _from_log(lambda: routed_search(self._local, self._options, query, limit))
+
+
+def _from_log(read: Callable[[], Answer]) -> Answer:
+    """Return what `read` returns. Raises KeyError, and CollectionError where the log cannot be read."""
+    from sinks.gateway.ports import CollectionError
+
+    try:
+        return read()
+    except KeyError:
+        raise
+    except Exception as error:
+        if (line := explained(error)) is None:
+            raise
+        raise CollectionError(printable(line[0])) from error
+
+
+def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
+    """Return all Brokers for the gateway of one; if that one accepts only some summaries, it and its fallback. Raises Failure."""
+    from streams.config.topology import broker_defined
+
+    served = broker_defined(found, broker)
+    names = [broker, *([served.fallback.broker] if served.fallback else [])] if served.query.strip() else None
+    return GatewayBrokers(local_brokers(found, names), routing_options(found), served.fallback)
+
+
+def search_routed(found: Settings, query: Query, limit: int, *, count: bool, json: bool) -> None:
+    """Search the best Brokers for a query, and print the best hits first. Raises Failure if none has answered."""
+    from contextlib import closing
+
+    from streams.routing.search import routed_search
+
+    with closing(local_brokers(found)) as local:
+        answer = routed_search(local, routing_options(found), query, limit)
+    for name, reason in answer.silent.items():
+        note(f"{name}: {reason}")
+    if not answer.asked:
+        raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers)")
+    if len(answer.asked) <= sum(name in answer.silent for name in answer.asked):
+        raise Failure("no Broker has answered")
+    if count:
+        _print_count(answer, json=json)
+        if answer.silent:
+            note("this is the least number: not all have answered")
+        return
+    for each in answer.hits:
+        _print(each, json=json)
+    shown = len(answer.hits)
+    some = f", {shown} shown" if shown < answer.total else ""
+    asked = f"asked {len(answer.asked)} of {counted(answer.known, 'Broker')}"
+    typer.echo(f"{_total(answer)} found{some}; {asked}: {printable(', '.join(answer.asked))}", err=True)
+
+
+def _total(answer: Routed) -> str:
+    return f"at least {answer.total:,}" if answer.silent else f"{answer.total:,}"
+
+
+def _print_count(answer: Routed, *, json: bool) -> None:
+    from schemas.jsonform import line
+
+    put(line({"total": answer.total, "at_least": bool(answer.silent)}) if json else str(answer.total))
+
+
+def _print(each: RoutedHit, *, json: bool) -> None:
+    from schemas.jsonform import line
+    from streams.cli.output.hits import hit_object, print_hit
+
+    if json:
+        more: dict[str, Any] = {"broker": each.broker}
+        if each.others:
+            more["also_in"] = list(each.others)
+        put(line(hit_object(each.hit) | more))
+        return
+    print_hit(each.hit)
+    put(f"  Broker: {printable(', '.join((each.broker, *each.others)))}")

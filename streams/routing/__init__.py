@@ -1,0 +1,1 @@
+"""Searches over several Brokers: those of the data folder and of other gateways."""

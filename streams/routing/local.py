@@ -1,0 +1,169 @@
+"""The Brokers of the settings, asked in process: their words, counted when they are needed, and their indexes.
+
+Statistics are kept in the data folder, with the offsets that they cover, and counted again once 5 per cent of the Broker's records
+have changed since. Where the folder cannot be written to, they are kept in memory alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from processors.broker.definition import Broker
+from processors.query import QueryError
+from processors.query.routing.merging import Answered
+from processors.query.routing.statistics import Statistics, decode_statistics, encode_statistics
+from schemas.query import Every, Query
+from sinks.gateway.brokers.ports import BrokerFacts
+from sinks.gateway.index_pool import IndexPool
+from streams.config.topology import brokers_of
+from streams.operations.indexes import open_index
+from streams.routing.counting import count_words
+from streams.routing.files import write_whole
+from streams.store import AbsentError
+from streams.topology.flow import archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from schemas.ports import BrokerIndex, Log
+    from streams.config.settings import Settings
+
+FOLDER = "statistics"
+"""Folder of the statistics in the data folder, one file a Broker."""
+CHANGED = 0.05
+"""Share of a Broker's records that may change before its words are counted again."""
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """Statistics as they are kept."""
+
+    ends: tuple[int, ...]
+    languages: tuple[str, ...]
+    encoded: bytes
+
+    @property
+    def mark(self) -> str:
+        """Mark of the statistics: equal ones have equal marks."""
+        return hashlib.sha256(self.encoded).hexdigest()[:16]
+
+
+class LocalBrokers:
+    """The Brokers of the settings, or some of them. For any thread; counting is for one at a time."""
+
+    def __init__(
+        self, found: Settings, open_log: Callable[[], AbstractContextManager[Log]], names: Sequence[str] | None = None
+    ) -> None:
+        """`open_log` opens the log for reading; `names`: the Brokers that are meant, None: all of the settings."""
+        self._found = found
+        self._open_log = open_log
+        self._brokers = {broker.name: broker for broker in brokers_of(found) if names is None or broker.name in names}
+        self._pools = {name: IndexPool(self._opener(name)) for name in self._brokers}
+        self._known: dict[str, tuple[_Kept, Statistics]] = {}
+        self._counting = threading.Lock()
+
+    def _opener(self, name: str) -> Callable[[], BrokerIndex]:
+        return lambda: open_index(self._found, name, self._found.serve.timeout)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the Brokers."""
+        return list(self._brokers)
+
+    def facts(self) -> Sequence[BrokerFacts]:
+        """Return what there is to know of each Broker that has an index; words are not counted for it. Raises StoreError."""
+        found = []
+        for name, broker in self._brokers.items():
+            with suppress(OSError, RuntimeError, QueryError):
+                summaries = self._pools[name].ask(lambda index: index.search(Every(), 0).total)
+                found.append(BrokerFacts(name, broker.title, summaries, self._mark(broker)))
+        return found
+
+    def _mark(self, broker: Broker) -> str:
+        """Return the mark of a Broker's statistics; "" if they have to be counted first."""
+        with suppress(KeyError, AbsentError), self._open_log() as log:
+            kept = self._known.get(broker.name, (None,))[0] or self._read(broker)
+            if kept is not None and not _is_old(kept, log.ends(archive(broker.name).name)):
+                return kept.mark
+        return ""
+
+    def statistics(self, name: str) -> bytes:
+        """Return the encoded statistics of a Broker, counted if they are missing or old. Raises KeyError if it has no archive."""
+        return self._kept(name)[0].encoded
+
+    def _kept(self, name: str) -> tuple[_Kept, Statistics]:
+        """Return the statistics of a Broker in both forms. Raises KeyError."""
+        broker = self._brokers[name]
+        try:
+            with self._counting, self._open_log() as log:
+                return self._counted(broker, log)
+        except AbsentError:
+            raise KeyError(name) from None
+
+    def _counted(self, broker: Broker, log: Log) -> tuple[_Kept, Statistics]:
+        ends = tuple(log.ends(archive(broker.name).name))
+        known = self._known.get(broker.name)
+        if known is None and (kept := self._read(broker)) is not None:
+            known = kept, decode_statistics(kept.encoded)
+        if known is None or _is_old(known[0], ends):
+            counted = count_words(log, broker)
+            kept = _Kept(counted.ends, broker.languages, encode_statistics(counted.statistics))
+            with suppress(OSError):
+                write_whole(self._path(broker.name), msgspec.msgpack.encode(kept))
+            known = kept, counted.statistics
+        self._known[broker.name] = known
+        return known
+
+    def all_statistics(self) -> Mapping[str, Statistics]:
+        """Return the statistics of every Broker that has an archive."""
+        found = {}
+        for name in self._brokers:
+            with suppress(KeyError):
+                found[name] = self._kept(name)[1]
+        return found
+
+    def search(self, name: str, query: Query, limit: int) -> Answered:
+        """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""
+        return self._pools[name].ask(lambda index: _answer(index, name, query, limit))
+
+    def close(self) -> None:
+        """Close the indexes."""
+        with ExitStack() as stack:
+            for pool in self._pools.values():
+                stack.callback(pool.close)
+
+    def _path(self, name: str) -> Path:
+        return self._found.data / FOLDER / name
+
+    def _read(self, broker: Broker) -> _Kept | None:
+        """Return the statistics that the data folder has; None if there are none, or others than these settings ask for."""
+        with suppress(OSError, ValueError, msgspec.DecodeError):
+            kept = msgspec.msgpack.decode(self._path(broker.name).read_bytes(), type=_Kept)
+            decode_statistics(kept.encoded)
+            if kept.languages == broker.languages:
+                return kept
+        return None
+
+
+def _is_old(kept: _Kept, ends: Sequence[int]) -> bool:
+    """Return whether so much has changed that the words are counted again; an archive that was made anew is shorter."""
+    if len(kept.ends) != len(ends) or any(end < covered for end, covered in zip(ends, kept.ends, strict=True)):
+        return True
+    return sum(ends) - sum(kept.ends) > CHANGED * sum(kept.ends)
+
+
+def _answer(index: BrokerIndex, name: str, query: Query, limit: int) -> Answered:
+    page = index.search(query, limit)
+    digests: Sequence[str] = ()
+    # An index alone, without the records, knows no digests.
+    with suppress(QueryError):
+        records = index.records([hit.oid for hit in page.hits])
+        digests = [records[hit.oid].md5 if hit.oid in records else "" for hit in page.hits]
+    return Answered(name, page.hits, page.total, digests)

@@ -1,0 +1,147 @@
+"""A routed search: the best Brokers for a query, here and on other gateways, are asked side by side within one deadline.
+
+Laws:
+- The answer is there when the deadline is over, whatever a gateway does. Statistics may take the first half of the time.
+- A gateway or a Broker without an answer is named with the reason, and nothing else is lost by it.
+- Words of the data folder's own Brokers are counted before the time begins: they take long once, and then nearly nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from processors.query import QueryError, unparse
+from processors.query.routing.choice import choose
+from processors.query.routing.merging import Answered, Routed, merge
+from schemas.query import Query
+from streams.fetch.adapters.web import Client
+from streams.fetch.name_lookup import NameLookup, lookup
+from streams.fetch.settings import FetchSettings
+from streams.routing.remote import RemoteBrokers, SilentError, client_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from processors.query.routing.statistics import Statistics
+    from streams.routing.local import LocalBrokers
+
+THREADS = 4
+LATE = "no answer in time"
+
+Answer = TypeVar("Answer")
+
+
+class Options(NamedTuple):
+    """Options of routed searches."""
+
+    servers: tuple[str, ...] = ()
+    """URLs of gateways, each with a slash at its end."""
+    most: int = 10
+    """Maximum number of Brokers that are asked."""
+    deadline: float = 2.0
+    """Seconds."""
+    fetch: FetchSettings = FetchSettings()
+    """Settings of the fetch edge, for the addresses that may be dialled."""
+    data: Path | None = None
+    """Data folder, in which statistics of other gateways are kept; None: nowhere."""
+
+
+class _Place(NamedTuple):
+    """A Broker: its gateway (None: it is local), and its name there."""
+
+    server: RemoteBrokers | None
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Name of the Broker among all."""
+        return self.name if self.server is None else f"{self.server.url}brokers/{self.name}"
+
+
+def routed_search(local: LocalBrokers, options: Options, query: Query, limit: int) -> Routed:
+    """Return the best hits of the Brokers that answer a query best, those of the data folder and those of `options.servers`."""
+    own = local.all_statistics()
+    with ThreadPoolExecutor(THREADS, "harvest-routed") as threads:
+        return asyncio.run(_Search(local, own, options, threads).run(query, limit))
+
+
+class _Search:
+    """One routed search."""
+
+    def __init__(self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, threads: ThreadPoolExecutor) -> None:
+        self._search_here = local.search
+        self._own, self._options, self._threads = own, options, threads
+        self._end = time.monotonic() + options.deadline
+        self._silent: dict[str, str] = {}
+
+    async def run(self, query: Query, limit: int) -> Routed:
+        async with _remotes(self._options) as servers:
+            half = await self._within(
+                {server.url: server.statistics() for server in servers}, self._options.deadline / 2
+            )  # fmt: skip
+            places = {name: _Place(None, name) for name in self._own}
+            statistics = dict(self._own)
+            for server in servers:
+                for name, known in half.get(server.url, {}).items():
+                    place = _Place(server, name)
+                    places[place.label], statistics[place.label] = place, known
+            chosen = choose(query, statistics, self._options.most)
+            answers = await self._within(
+                {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
+            )  # fmt: skip
+        named = [answer._replace(broker=label) for label, answer in answers.items()]
+        hits, repeated = merge(chosen, named, limit)
+        total = sum(answer.total for answer in named) - repeated
+        return Routed(hits, total, [each.name for each in chosen], self._silent, len(places))
+
+    def _asked(self, place: _Place, query: Query, limit: int) -> Coroutine[Any, Any, Answered]:
+        if place.server is not None:
+            return place.server.search(place.name, unparse(query), limit)
+        return self._local_answer(place.name, query, limit)
+
+    async def _local_answer(self, name: str, query: Query, limit: int) -> Answered:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._search_here, name, query, limit)
+        except (OSError, RuntimeError, QueryError) as error:
+            raise SilentError(str(error)[:200]) from None
+
+    async def _within(self, asked: Mapping[str, Coroutine[Any, Any, Answer]], seconds: float) -> dict[str, Answer]:
+        """Return the answers that arrive in time, in the order of `asked`; note who is silent."""
+        tasks = {name: asyncio.ensure_future(each) for name, each in asked.items()}
+        if not tasks:
+            return {}
+        _, late = await asyncio.wait(tasks.values(), timeout=max(0.0, seconds))
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        found: dict[str, Answer] = {}
+        for name, task in tasks.items():
+            error = None if task.cancelled() else task.exception()
+            if task.cancelled() or isinstance(error, SilentError):
+                self._silent[name] = str(error) if error else LATE
+            elif error is not None:
+                raise error
+            else:
+                found[name] = task.result()
+        return found
+
+
+@asynccontextmanager
+async def _remotes(options: Options) -> AsyncIterator[Sequence[RemoteBrokers]]:
+    """Yield the gateways of the options."""
+    if not options.servers:
+        yield ()
+        return
+    settings = client_settings(options.fetch, options.deadline)
+    client, look = Client(settings), NameLookup(settings, lookup, THREADS)
+    try:
+        yield [RemoteBrokers(url, client, look, options.data) for url in dict.fromkeys(options.servers)]
+    finally:
+        look.close()
+        await client.close()

@@ -1,0 +1,164 @@
+"""`harvest search --routed` over the Brokers of a data folder, and its page and API in the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from starlette.testclient import TestClient
+
+from processors.broker.definition import Broker, Fallback
+from processors.query.routing.statistics import decode_statistics
+from schemas.ports import Log
+from sinks.gateway.app import application
+from sinks.gateway.options import GatewayOptions
+from streams.cli.collection import collection_of
+from streams.cli.gateway import index_opener
+from streams.cli.routed import gateway_brokers
+from streams.config import topology
+from streams.config.settings import Settings, load
+from streams.routing import local
+from streams.routing.counting import Counted, count_words
+
+BROKERS = "[brokers.pages]\nquery = 'type:HTML'\n[brokers.notes]\nquery = 'type:RawText'\n"
+
+
+@pytest.fixture
+def gathered(harvest: Any, tree: Path) -> Any:
+    """A data folder with three Brokers."""
+    Path("harvest.toml").write_text(BROKERS)
+    (tree / "narwhal.html").write_text("<title>A grey narwhal</title>It swims in the sea.")
+    harvest("gather", tree, "--quiet")
+    return harvest
+
+
+@pytest.fixture
+def client(gathered: Any) -> Iterator[TestClient]:
+    """A client of the gateway of `main`."""
+    found = load({}, None)
+    brokers, collection = gateway_brokers(found, "main"), collection_of(found, "main")
+    app = application(GatewayOptions(rate=0.0), index_opener(found, "main"), collection, brokers)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000), raise_server_exceptions=False) as made:
+        yield made
+    brokers.close()
+    collection.close()
+
+
+def test_routed_search_asks_the_brokers_that_have_the_words(gathered: Any) -> None:
+    """Hits are marked with their Brokers; a summary that two have is shown once, and a Broker without the words is not asked."""
+    (hit,) = gathered.lines("search", "--routed", '"grey narwhal"')
+    assert ({hit["broker"], *hit["also_in"]}, hit["url"].rpartition("/")[2]) == ({"main", "pages"}, "narwhal.html")
+    assert "1 found; asked 2 of 3 Brokers" in gathered("search", "--routed", '"grey narwhal"').stderr
+    assert gathered("search", "--routed", "--count", "unheard-of").stdout == "0\n"
+
+
+def test_words_are_counted_again_when_much_has_changed(gathered: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are counted once, kept in the data folder, and counted again once 5 per cent of the records have changed."""
+    counted: list[str] = []
+
+    def count(log: Log, broker: Broker) -> Counted:
+        counted.append(broker.name)
+        return count_words(log, broker)
+
+    monkeypatch.setattr(local, "count_words", count)
+    gathered("search", "--routed", "narwhal")
+    gathered("search", "--routed", "narwhal")
+    assert sorted(counted) == ["main", "notes", "pages"]
+    (tree / "narwhal.html").write_text("<title>A black narwhal</title>It dives.")
+    gathered("gather", tree, "--quiet")
+    assert gathered.lines("search", "--routed", '"black narwhal"')
+    assert gathered("search", "--routed", "--count", '"grey narwhal"').stdout == "0\n"
+    assert sorted(counted) == ["main", "main", "notes", "pages", "pages"]
+
+
+@pytest.mark.parametrize("kept", [b"", b"\x93", b"damaged" * 1_000])
+def test_damaged_statistics_of_the_data_folder_are_counted_again(gathered: Any, kept: bytes) -> None:
+    """A file of statistics that cannot be read is replaced."""
+    gathered("search", "--routed", "narwhal")
+    for path in Path("harvest-data", "statistics").iterdir():
+        path.write_bytes(kept)
+    assert gathered.lines("search", "--routed", '"grey narwhal"')
+
+
+def test_options_that_do_not_go_with_routing_are_refused(gathered: Any) -> None:
+    """`--routed` takes no Broker, order, facets or copies."""
+    for option in (["--broker", "pages"], ["--sort", "newest"], ["--copies"], ["--facets", "type"], ["--offset", "3"]):
+        assert "--routed goes with" in gathered("search", "--routed", *option, "narwhal", code=2).stderr
+
+
+def test_routed_search_without_any_broker_fails_in_one_line(harvest: Any) -> None:
+    """Without a data folder and gateways there is nobody to ask."""
+    assert "no Broker to ask" in harvest("search", "--routed", "narwhal", code=1).stderr
+
+
+def test_gateway_lists_its_brokers_and_their_words(client: TestClient) -> None:
+    """The API has each Broker with its number of summaries, statistics of its words, and a search in it."""
+    listed = {each["name"]: each["summaries"] for each in client.get("/api/brokers").json()["brokers"]}
+    assert set(listed) == {"main", "notes", "pages"}
+    known = decode_statistics(client.get("/api/brokers/pages/statistics").content)
+    assert (known.summaries, known.frequency(["narwhal"]) > 0) == (listed["pages"], True)
+    (hit,) = client.get("/api/brokers/pages/search", params={"q": '"grey narwhal"'}).json()["hits"]
+    assert (hit["title"], len(hit["digest"])) == ("A grey narwhal", 32)
+
+
+def test_gateway_refuses_what_is_no_broker_or_no_query(client: TestClient) -> None:
+    """An unknown Broker is 404, a mistake in a query 400 with its place, a query beyond the budget 400."""
+    assert client.get("/api/brokers/none/statistics").status_code == 404
+    assert client.get("/api/brokers/none/search").status_code == 404
+    assert client.get("/api/brokers/main/search", params={"q": "narwhal OR"}).json()["position"] == 10
+    costly = " OR ".join(f"*a{at}x*" for at in range(60))
+    assert client.get("/api/brokers/main/search", params={"q": costly}).status_code == 400
+
+
+def test_page_over_all_brokers_routes_its_search(client: TestClient) -> None:
+    """`/brokers` lists the Brokers; with a query it shows hits with their Brokers, and a mistake as a notice."""
+    assert '<th scope="row">notes</th>' in client.get("/brokers").text
+    found = client.get("/brokers", params={"q": '"grey narwhal"'}).text
+    assert "2 of 3 Brokers asked" in found
+    assert "A grey narwhal" in found
+    assert "never closed" in client.get("/brokers", params={"q": "(whale"}).text
+
+
+def test_gateway_of_a_filtered_broker_has_no_other(gathered: Any) -> None:
+    """Whoever serves a Broker with a query of its own does not open the others."""
+    brokers = gateway_brokers(load({}, None), "pages")
+    assert [each.name for each in brokers.facts()] == ["pages"]
+    brokers.close()
+
+
+@pytest.fixture
+def with_fallback(gathered: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The Broker `notes` is completed by `main` where it has no hit."""
+    defined = topology.broker_defined
+
+    def completed(found: Settings, name: str) -> Broker:
+        broker = defined(found, name)
+        return replace(broker, fallback=Fallback("main", 1)) if name == "notes" else broker
+
+    monkeypatch.setattr(topology, "broker_defined", completed)
+    return gathered
+
+
+def test_few_hits_are_completed_by_the_fallback(with_fallback: Any) -> None:
+    """Hits of the fallback stand behind a Broker's own and are marked; where there are enough, it is not seen."""
+    (hit,) = with_fallback.lines("search", "--broker", "notes", '"grey narwhal"')
+    assert hit["broker"] == "main"
+    assert "0 found, and 1 of the fallback main" in with_fallback("search", "--broker", "notes", '"grey narwhal"').stderr
+    assert not [hit for hit in with_fallback.lines("search", "--broker", "notes", "*") if "broker" in hit]
+
+
+def test_page_of_a_broker_shows_the_fallback(with_fallback: Any) -> None:
+    """The search page completes few hits in a section of its own, and shows none where there are enough."""
+    found = load({}, None)
+    brokers, collection = gateway_brokers(found, "notes"), collection_of(found, "notes")
+    app = application(GatewayOptions(rate=0.0), index_opener(found, "notes"), collection, brokers)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000)) as client:
+        shown = client.get("/", params={"q": '"grey narwhal"'}).text
+        assert "Also found in main" in shown
+        assert "narwhal.html" in shown
+        assert "Also found in" not in client.get("/", params={"q": "*"}).text
+    brokers.close()
+    collection.close()

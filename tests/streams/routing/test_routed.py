@@ -1,0 +1,173 @@
+"""Routed searches over gateways on the loopback, some of which hang or send what is no answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import pytest
+
+from processors.query import parse
+from processors.query.routing.merging import Routed
+from schemas.ports import Log
+from streams.config.settings import SettingsError, load
+from streams.fetch.settings import FetchSettings
+from streams.routing.local import LocalBrokers
+from streams.routing.search import Options, routed_search
+from tests.sinks.gateway.doubles import summary
+from tests.streams.routing.gateways import Answer, Good, served
+
+WHALES = [
+    summary(f"http://sea.example/{at}", title=f"whale {at}", partial_text="a whale in the sea", more={"md5": f"{at:032x}"})
+    for at in range(3)
+]
+ROSES = [summary("http://garden.example/1", title="roses", partial_text="a rose", more={"md5": "r" * 32})]
+COPY = summary("http://other.example/0", title="a copy", partial_text="a whale", more={"md5": f"{0:032x}"})
+
+Search = Callable[..., Routed]
+
+
+def no_log() -> AbstractContextManager[Log]:
+    """Fail: a search over gateways alone reads no log."""
+    raise AssertionError
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Iterator[Search]:
+    """Searches over gateways that answer in the given ways."""
+    with ExitStack() as stack:
+
+        def run(query: str, *answers: Answer, deadline: float = 30.0, allow: str = "127.0.0.0/8", most: int = 10) -> Routed:
+            urls = tuple(stack.enter_context(served(answer)) for answer in answers)
+            local = LocalBrokers(load({"data": str(tmp_path)}, environ={}), no_log, [])
+            options = Options(urls, most, deadline, FetchSettings(allow=(allow,)))
+            return routed_search(local, options, parse(query), 10)
+
+        yield run
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """What a hanging gateway waits for; set at the end of the test."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_only_brokers_that_may_answer_are_asked(search: Search) -> None:
+    """A Broker without the words of a query is not asked, and the hits of the others are marked with their Broker."""
+    sea, garden = Good("sea", WHALES), Good("garden", ROSES)
+    found = search("whale", sea, garden)
+    assert (sea.asked, garden.asked, found.known, found.silent) == (1, 0, 2, {})
+    assert {each.broker.partition("/brokers/")[2] for each in found.hits} == {"sea"}
+    assert (found.total, found.hits[0].hit.snippet) == (3, "\x02wha\x03le 0")
+
+
+def test_equal_contents_of_two_gateways_are_shown_once(search: Search) -> None:
+    """A hit with the digest of another gateway's hit is no second one, and the total does not count it twice."""
+    found = search("whale", Good("sea", WHALES), Good("copies", [COPY]))
+    assert (found.total, len(found.hits), sum(len(each.others) for each in found.hits)) == (3, 3, 1)
+
+
+def test_three_gateways_hang_and_the_rest_is_there_in_time(search: Search, never: threading.Event) -> None:
+    """One that never answers, one that hangs at the search, and one that sends slowly without end: all three are named."""
+
+    class Silent(Good):
+        def listed(self) -> bytes | Iterator[bytes]:
+            never.wait()
+            return super().listed()
+
+    class Stuck(Good):
+        def search(self, text: str) -> bytes | Iterator[bytes]:
+            never.wait()
+            return super().search(text)
+
+    class Dripping(Good):
+        def search(self, text: str) -> Iterator[bytes]:
+            while not never.wait(0.05):
+                yield b" "
+
+    good = Good("good", WHALES)
+    found = search("whale", Silent("silent", WHALES), Stuck("stuck", WHALES), good, Dripping("dripping", WHALES), deadline=2.0)
+    assert len(found.silent) == 3
+    assert sorted(name.partition("/brokers/")[2] for name in found.silent) == ["", "dripping", "stuck"]
+    assert [each.hit.title for each in found.hits] == ["whale 0", "whale 1", "whale 2"]
+
+
+class Html(Good):
+    def listed(self) -> bytes | Iterator[bytes]:
+        return b"<!doctype html><title>Welcome</title>"
+
+
+class Endless(Good):
+    def statistics(self) -> bytes | Iterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+
+class Damaged(Good):
+    def statistics(self) -> bytes | Iterator[bytes]:
+        return b"harvest-words 1\nnothing"
+
+
+class Infinite(Good):
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        body = super().search(text)
+        assert isinstance(body, bytes)
+        return body.replace(b'"score": 1.0', b'"score": 1e999')
+
+
+class Nan(Good):
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        body = super().search(text)
+        assert isinstance(body, bytes)
+        return body.replace(b'"score": 1.0', b'"score": NaN')
+
+
+class Textual(Good):
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        body = super().search(text)
+        assert isinstance(body, bytes)
+        return body.replace(b'"score": 1.0', b'"score": "best"')
+
+
+class Deep(Good):
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        return b"[" * 500_000
+
+
+class Long(Good):
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        while True:
+            yield b" " * 65_536
+
+
+class Named(Good):
+    def listed(self) -> bytes | Iterator[bytes]:
+        return b'{"brokers": [{"name": "../../gatherer/soif"}]}'
+
+
+@pytest.mark.parametrize("bad", [Html, Endless, Damaged, Infinite, Nan, Textual, Deep, Long, Named])
+def test_bad_gateway_is_named_and_the_rest_stands(search: Search, bad: type[Good]) -> None:
+    """HTML, endless bodies, damaged statistics, scores that are no numbers: the gateway is named with a short reason."""
+    found = search("whale", bad("bad", WHALES), Good("good", WHALES))
+    assert len(found.silent) == 1
+    assert all(0 < len(reason) <= 200 for reason in found.silent.values())
+    assert [each.hit.title for each in found.hits] == ["whale 0", "whale 1", "whale 2"]
+
+
+def test_loopback_is_refused_unless_it_is_allowed(search: Search) -> None:
+    """A gateway on an address that the fetch edge would not dial is not asked."""
+    good = Good("sea", WHALES)
+    found = search("whale", good, allow="192.0.2.0/24")
+    assert (good.asked, found.hits, found.known) == (0, [], 0)
+    assert ["not to be dialled" in reason for reason in found.silent.values()] == [True]
+
+
+@pytest.mark.parametrize("url", ["ftp://h/", "http://", "http://user:secret@h/", "h:8380", "http://h/?q=1"])
+def test_server_that_is_no_gateway_is_a_mistake_in_the_settings(url: str) -> None:
+    """`routing.servers` takes URLs of gateways alone, without passwords."""
+    with pytest.raises(SettingsError, match=r"routing\.servers"):
+        load({"routing.servers": [url]}, environ={})
