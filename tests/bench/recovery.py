@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from processors.broker.register import Entry
+from processors.broker.entry import Entry
 from schemas.codec import encode
 from schemas.records import Summary
 from streams.kafka.client.admin import Admin, plan_topics
