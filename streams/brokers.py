@@ -23,6 +23,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from processors.broker.definition import GATHERED, LOCAL, MAIN, Broker, Fallback
+from processors.collector import listing_of
 from processors.query import QueryError
 from processors.query.facets import FACETS
 from processors.query.forms import LANGUAGES
@@ -92,7 +93,7 @@ class BrokerSection(Section):
     @classmethod
     def _known_kinds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for source in value:
-            if not (source == GATHERED or source.startswith(LOCAL) or _is_url(source)):
+            if not (source == GATHERED or source.startswith(LOCAL) or listing_of(source)):
                 raise ValueError(f"no source: {source!r:.80} (a source is {GATHERED}, {LOCAL}NAME or the URL of a stream)")
         return _distinct(value)
 

@@ -2,7 +2,7 @@
 
 Laws:
 - The source of a record is that of its topic: `broker.NAME` is the Broker NAME, `summaries` everything else.
-- A URL means the summaries of the topic `summaries` whose object is at or below it.
+- A URL means the summaries of the topic `summaries` that were collected from there, with the query of the URL, if it has one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from processors.broker.definition import GATHERED, LOCAL, Broker
+from processors.collector import is_part, listing_of
 from schemas.records import Removed, Summary
 
 ARCHIVE = "broker."
@@ -17,16 +18,17 @@ ARCHIVE = "broker."
 MAX_SOURCES = 16
 
 
-def at_or_below(url: str, source: str) -> bool:
-    """Return whether a URL is that of a source, or below it: a further part of its path, a query or a fragment."""
-    if not url.startswith(source):
-        return False
-    return len(url) == len(source) or source.endswith("/") or url[len(source)] in "/?#"
+def came_from(object_url: str, listing: str) -> bool:
+    """Return whether a summary whose object has a URL came from a stream: its object is a part of the listing that is collected.
+
+    `listing`: as `processors.collector.listing_of` returns it. A stream of what matches a query is another one than the whole.
+    """
+    return is_part(listing, object_url)
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Sources in order. `names`: Brokers, and "" for the topic `summaries`; `urls`: what counts of that topic; None: all."""
+    """Sources in order. `names`: Brokers, and "" for the topic `summaries`; `urls`: listings of which it counts; None: all."""
 
     names: tuple[str, ...] = ("",)
     urls: tuple[str, ...] | None = None
@@ -37,7 +39,8 @@ class Sources:
         if len(defined.sources) > MAX_SOURCES:
             raise ValueError(f"a Broker has at most {MAX_SOURCES} sources")
         names = [source.removeprefix(LOCAL) if source.startswith(LOCAL) else "" for source in defined.sources]
-        return cls(tuple(dict.fromkeys(names)), None if GATHERED in defined.sources else defined.collected_sources)
+        listings = tuple(listing_of(url) or url for url in defined.collected_sources)
+        return cls(tuple(dict.fromkeys(names)), None if GATHERED in defined.sources else listings)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -53,7 +56,7 @@ class Sources:
         """Return whether what a topic says of an object belongs to the Broker's sources."""
         if source not in self.names:
             return False
-        return bool(source) or self.urls is None or any(at_or_below(record.object_url, url) for url in self.urls)
+        return bool(source) or self.urls is None or any(came_from(record.object_url, url) for url in self.urls)
 
 
 def source_of(topic: str) -> str:

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from processors import identity
-from processors.collector import CHANGED, unused
+from processors.collector import CHANGED, is_part, unused
 from processors.essence import listing
 from processors.essence.member import bounded
 from processors.urls import canonical
@@ -172,7 +172,7 @@ def _media(obj: FetchedObject) -> str:
 def _parts(obj: FetchedObject, body: BinaryIO) -> list[Link]:
     """Return the parts that a listing names. Raises SoifError, StreamError."""
     found = [canonical(one.url, obj.url) for one in read(body) if one.type == PART]
-    links = [Link(url=url, kind="page") for url in found if url and url.startswith(obj.url) and url != obj.url]
+    links = [Link(url=url, kind="page") for url in found if url and is_part(obj.url, url)]
     if not links or len(found) > MAX_PARTS:
         raise StreamError(f"a listing of {len(links)} parts")
     return links

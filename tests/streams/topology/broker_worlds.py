@@ -13,7 +13,7 @@ from schemas.records import Removed, Summary
 from streams.simulator import Simulator
 from streams.topology.flow import TopologySettings, topology
 
-NEAR, FAR = "http://near.test/", "http://far.test/soif"
+NEAR, FAR = "http://near.test/", "http://far.test/brokers/far/soif"
 WORDS = ("whale", "squid", "whale squid", "kelp")
 Held = dict[str, Summary]
 
