@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from schemas.ports import Log, Logged
 from streams.store import Offsets, Store, partition
-from streams.topology.flow import FEED, Edge, Stage, Topology
+from streams.topology.flow import Edge, Stage, Topology, streamed
 
 POLL = 0.2
 """Seconds between two polls for appended records."""
@@ -126,11 +126,12 @@ class StoreLog:
         return {number: offsets for (name, number), offsets in self.store.offsets(stage).items() if name == topic}
 
     def _followed(self, stage: str) -> dict[int, Offsets]:
-        if stage != FEED:
+        broker = streamed(stage)
+        if broker is None:
             return self._indexed(stage)
         from streams.operations.feed import feed_offsets  # noqa: PLC0415 - as below
 
-        return {number: Offsets(offset) for number, offset in feed_offsets(self.store.folder).items()}
+        return {number: Offsets(offset) for number, offset in feed_offsets(self.store.folder, broker).items()}
 
     def _indexed(self, stage: str) -> dict[int, Offsets]:
         from sinks.index.errors import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it

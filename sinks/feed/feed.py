@@ -1,4 +1,4 @@
-"""The feed: a sink over `summaries` that keeps the Gatherer's database ready to be sent as one stream.
+"""The feed: a sink over `summaries`, or a Broker's archive, that keeps it ready to be sent as one stream.
 
 Strategy: each summary is written as SOIF once, when it changes, and appended to a compressed member of its part (the first hex
 digit of its OID). A stream consists of members as they are stored. A member is rewritten when a third of its templates is
@@ -8,7 +8,10 @@ long again as needed.
 Laws:
 - A batch is applied whole or not at all: changes, members, marks and offsets are one transaction.
 - A change applies if its version is above the stored one of its OID; at an equal version, if its content differs (annotations).
-  Anything else changes nothing, not even the order.
+  Anything else changes nothing, not even the order. In an archive the publish counter is what the version is here: a Broker may
+  remove and take up again under one version.
+- An archive gives its summaries without what is the Broker's own: counters, copies, views. Each copy is a summary there, and a
+  collector finds copies by itself, among all that it has.
 - Version, time and attempt of a collected summary (one with a location) are those of the stream that it came in: with them alone it
   is unchanged. Otherwise Gatherers that collect from each other would send everything round and round.
 - A summary of this Gatherer whose time alone differs, at an equal version, was confirmed, and is unchanged. Who collects it
@@ -51,7 +54,7 @@ from sinks.feed.partitions import (
     store_whole,
     untouched,
 )
-from sinks.feed.templates import CLOSED, DELETE, opened
+from sinks.feed.templates import inner
 
 RETENTION_MS = 90 * 86_400_000
 """ms that a removal is kept (law 2 of the design)."""
@@ -59,7 +62,6 @@ PURGED = 500
 """Removals dropped by one batch at the most."""
 _OID = re.compile("[0-9a-f]{64}")
 _REMOVALS = "SELECT number, oid, time FROM changes WHERE removal IS NOT NULL ORDER BY number LIMIT ?"
-_AROUND = len(opened(DELETE)), len(CLOSED)
 
 
 class Entry(NamedTuple):
@@ -68,6 +70,8 @@ class Entry(NamedTuple):
     oid: bytes
     change: Summary | Removed
     template: bytes
+    sequence: int
+    """Number by which the changes of an OID are ordered."""
 
     @property
     def part(self) -> int:
@@ -78,9 +82,18 @@ class Entry(NamedTuple):
 class Feed:
     """Feed in a file, open for writing; it is created if there is none. `clock` returns the time in ms."""
 
-    def __init__(self, path: Path, gatherer: str, *, clock: Callable[[], int] = now_ms, retention_ms: int = RETENTION_MS) -> None:
-        """Open the feed of a Gatherer. Raises FeedDamaged, OSError."""
+    def __init__(
+        self,
+        path: Path,
+        gatherer: str,
+        *,
+        broker: str = "",
+        clock: Callable[[], int] = now_ms,
+        retention_ms: int = RETENTION_MS,
+    ) -> None:
+        """Open the feed of a Gatherer, or of a Broker's archive. Raises FeedDamaged, OSError."""
         self.path = path
+        self.broker = broker
         self._gatherer = gatherer
         self._clock = clock
         self._retention = retention_ms
@@ -142,7 +155,7 @@ class Feed:
         """
         refused: list[Refused] = []
         # Outside of the transaction: other writers need not wait for it.
-        entries = [made for change in changes if (made := _entry(change, refused)) is not None]
+        entries = [made for change in changes if (made := _entry(change, refused, archive=bool(self.broker))) is not None]
         with translated(self.path), transaction(self._connection):
             if not self._has(offsets):
                 self._write(entries, {} if refused else offsets)
@@ -209,19 +222,27 @@ class Feed:
         return horizon
 
 
-def _entry(change: Summary | Removed, refused: list[Refused]) -> Entry | None:
+def _entry(change: Summary | Removed, refused: list[Refused], *, archive: bool) -> Entry | None:
     """Return a change as it is stored, or add it to the refused ones."""
+    given = _unpublished(change) if archive else change
     if not _OID.fullmatch(change.oid):
         refused.append(Refused(change, "an OID that is not 64 hex digits"))
         return None
     try:
-        template = dumps([to_template(change)])
+        template = dumps([to_template(given)])
     except ValueError as error:
         refused.append(Refused(change, str(error)[:200]))
         return None
     if isinstance(change, Removed):
-        template = template[_AROUND[0] : -_AROUND[1]]
-    return Entry(bytes.fromhex(change.oid), change, template)
+        template = inner(template)
+    return Entry(bytes.fromhex(change.oid), given, template, change.published if archive else change.version)
+
+
+def _unpublished(change: Summary | Removed) -> Summary | Removed:
+    """Return a change of an archive without what is the Broker's own."""
+    if isinstance(change, Removed):
+        return replace(change, published=0)
+    return replace(change, published=0, copy_of="", copies=(), copies_count=0, views=())
 
 
 def _digest(entry: Entry) -> bytes:
@@ -235,9 +256,9 @@ def _digest(entry: Entry) -> bytes:
 
 def _applies(db: apsw.Connection, entry: Entry, digest: bytes) -> bool:
     known = one(db, "SELECT version, digest FROM changes WHERE oid=?", (entry.oid,))
-    if known is not None and entry.change.version > known[0] and digest == known[1]:
-        db.execute("UPDATE changes SET version=? WHERE oid=?", (entry.change.version, entry.oid))
-    return known is None or (entry.change.version >= known[0] and digest != known[1])
+    if known is not None and entry.sequence > known[0] and digest == known[1]:
+        db.execute("UPDATE changes SET version=? WHERE oid=?", (entry.sequence, entry.oid))
+    return known is None or (entry.sequence >= known[0] and digest != known[1])
 
 
 def _replace(db: apsw.Connection, members: Members, entry: Entry, number: int, digest: bytes, now: int) -> None:
@@ -249,7 +270,7 @@ def _replace(db: apsw.Connection, members: Members, entry: Entry, number: int, d
         members.supersede(entry.oid, before[0])
         db.execute("DELETE FROM changes WHERE oid=?", (entry.oid,))
     removal = None if lives else entry.template
-    row = (number, entry.oid, part, change.version, digest, now, change.url, removal)
+    row = (number, entry.oid, part, entry.sequence, digest, now, change.url, removal)
     db.execute("INSERT INTO changes(number, oid, part, version, digest, time, url, removal) VALUES(?, ?, ?, ?, ?, ?, ?, ?)", row)
     if lives:
         members.add(part, number, entry.template)

@@ -104,11 +104,14 @@ class Range(NamedTuple):
 class FeedReader:
     """Reads a feed; used by one thread at a time."""
 
+    keeps = True
+    """Whether its whole stream is kept ready in a file."""
+
     def __init__(self, path: Path) -> None:
         """Open the feed. Raises FeedMissing, FeedDamaged, OSError."""
         self.path = path
         self._db = open_database(path, writable=False)
-        self._epoch = ""
+        self.epoch = ""
         """The epoch of the feed that was whole; empty: it was not asked whether it is."""
 
     def close(self) -> None:
@@ -137,7 +140,7 @@ class FeedReader:
             missing, epoch = lack(positions(self._db)), state(self._db).epoch
         if missing:
             raise FeedPartial(f"the stream is not complete: {missing}")
-        self._epoch = epoch
+        self.epoch = epoch
 
     def known(self, since: Mark | int, part: int | None = None) -> Mark | None:
         """Return a mark, or that of a time in ms, if the changes since then are known, else None. Raises OSError."""
@@ -167,7 +170,7 @@ class FeedReader:
             last = one(self._db, "SELECT coalesce(max(id), 0) FROM members")[0]
         mark, count = found.mark_of(part), 0
         stream = GzipStream()
-        yield stream.text(_head(found, mark, part) + opened(UPDATE))
+        yield stream.text(head(found, mark, part) + opened(UPDATE))
         for templates, ready in self._members(parts, last, found.mark.epoch):
             count += templates
             yield stream.ready(ready)
@@ -185,7 +188,7 @@ class FeedReader:
         found = self.state()
         mark, count = found.mark_of(part), 0
         stream = GzipStream()
-        yield stream.text(_head(found, mark, part, since, prefix) + opened(UPDATE))
+        yield stream.text(head(found, mark, part, since, prefix) + opened(UPDATE))
         for lives in (True, False) if since is not None else (True,):
             if not lives:
                 yield stream.text(CLOSED + opened(DELETE))
@@ -196,7 +199,7 @@ class FeedReader:
         yield stream.text(CLOSED + end(count, mark)) + stream.end()
 
     def _state(self) -> FeedState:
-        found = state(self._db, self._epoch)
+        found = state(self._db, self.epoch)
         stored = rows(self._db, "SELECT part, number, summaries FROM parts ORDER BY part")
         parts = [PartState(part, Mark(found.epoch, number), summaries) for part, number, summaries in stored]
         return FeedState(found.gatherer, Mark(found.epoch, found.number), found.horizon, parts)
@@ -278,7 +281,7 @@ def _add(found: list[Any], members: Iterable[Any]) -> bool:
     return False
 
 
-def _head(found: FeedState, mark: Mark, part: int | None, since: Mark | None = None, prefix: str = "") -> bytes:
+def head(found: FeedState, mark: Mark, part: int | None, since: Mark | None = None, prefix: str = "", query: str = "") -> bytes:
     """Return the first template of a stream."""
     return template(
         GATHERER,
@@ -288,4 +291,5 @@ def _head(found: FeedState, mark: Mark, part: int | None, since: Mark | None = N
         since=since,
         part=part,
         prefix=prefix or None,
+        query=query or None,
     )

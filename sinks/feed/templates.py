@@ -37,6 +37,11 @@ CLOSED = b"}\n"
 """End of a collection."""
 
 
+def inner(removal: bytes) -> bytes:
+    """Return the template of a removal without the collection that it was written in."""
+    return removal[len(opened(DELETE)) : -len(CLOSED)]
+
+
 def end(count: int, mark: Mark) -> bytes:
     """Return the last template of a stream."""
     return template(END, count=count, mark=mark)

@@ -19,6 +19,7 @@ from sinks.gateway.admin.routes import AdminRoutes
 from sinks.gateway.api import ApiRoutes
 from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.brokers.routed import RoutedRoutes
+from sinks.gateway.brokers.streams import StreamRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.gatherer import GathererRoutes
@@ -30,7 +31,7 @@ from sinks.gateway.ports import Collection, OpenIndex
 from sinks.gateway.rendering import Pages
 
 DAY = 86_400
-PROGRAMS = ("/api/", "/gatherer")
+PROGRAMS = ("/api/", "/gatherer", "/brokers/")
 """Beginnings of the paths that programs ask for."""
 
 
@@ -80,6 +81,7 @@ def application(
         app.include_router(AdminRoutes(gateway, pages, administration).router())
     if brokers is not None:
         app.include_router(RoutedRoutes(gateway, pages, brokers).router())
+        app.include_router(StreamRoutes(gateway, brokers).router())
     _add_probes(app, gateway)
     _add_errors(app, pages)
     app.mount("/static", _Static(directory=str(files("sinks.gateway").joinpath("static"))))

@@ -1,4 +1,4 @@
-"""Routes of the Gatherer's database: one compressed stream of SOIF, whole, by part, or changed since a mark or a time.
+"""Streams of a feed: one compressed stream of SOIF, whole, by part, or changed since a mark or a time; those of the Gatherer.
 
 A collector keeps the ETag of its last answer, and sends it as If-None-Match. With `A-IM: soif` (RFC 3229) the answer has only what
 has changed: 226, as long as the mark is known. Otherwise everything is sent: 200.
@@ -7,7 +7,9 @@ has changed: 226, as long as the mark is known. Otherwise everything is sent: 20
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path as FilePath
 from typing import Annotated, BinaryIO, NamedTuple, TypeVar
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
@@ -26,19 +28,21 @@ from sinks.gateway.streams import LongAnswer, export_pieces
 
 PIECE, SENT = 1 << 20, 256 << 10
 """Bytes that a thread makes at a time at least, and that are sent at a time at most: readers have `guard.PATIENCE` to take them."""
+TURN = 1.0
+"""Seconds after which the next piece of another stream is made."""
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
 Value = TypeVar("Value")
 
 Part = Annotated[int, Path(ge=0, lt=PARTS, description="First hex digit of the OIDs, as a number.")]
 Since = Annotated[str, Query(max_length=100, description="A mark, seconds since the epoch, or a time (ISO 8601).")]
 Prefix = Annotated[str, Query(max_length=8_000, description="Beginning of the URLs that are wanted.")]
-_ANSWERS: Responses = BAD | {
+ANSWERS: Responses = BAD | {
     200: {"description": "Everything, or what `since` asks for.", "content": {MEDIA: {"schema": {"type": "string"}}}},
     226: {"description": "What has changed since the mark in If-None-Match, with `A-IM: soif`.", "content": {MEDIA: {}}},
     304: {"description": "Nothing has changed since the mark in If-None-Match."},
 }
 
-_ANSWERS_OF_PARTS: Responses = {200: {"content": {LISTING: {}}}, 304: _ANSWERS[304]}
+ANSWERS_OF_PARTS: Responses = {200: {"content": {LISTING: {}}}, 304: ANSWERS[304]}
 
 
 class Wanted(NamedTuple):
@@ -71,47 +75,38 @@ class Source(NamedTuple):
             self.ready.close()
 
 
-class GathererRoutes:
-    """Answers the requests of collectors."""
+Open = Callable[[], FeedReader]
+"""Opens a feed that is whole. Raises CollectionError, ObjectError, NotFoundError, HTTPException."""
+
+
+class Streams:
+    """Answers the requests of collectors, for any feed."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._ready = ReadyStreams()
+        self._ready: dict[FilePath, ReadyStreams] = {}
 
-    def router(self) -> APIRouter:
-        """Return the routes."""
-        router = APIRouter(responses=ANY | {403: {"description": "The Broker that is served accepts only some summaries."}})
-        add = router.add_api_route
-        add("/gatherer", self.about, response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-        add("/gatherer/soif", self.whole, response_class=StreamingResponse, responses=_ANSWERS)
-        add("/gatherer/soif/", self.parts, response_class=Response, responses=_ANSWERS_OF_PARTS)
-        add("/gatherer/soif/{part}", self.part, response_class=StreamingResponse, responses=_ANSWERS)
-        return router
-
-    async def about(self, request: Request) -> Response:
-        """Return the name of the Gatherer, the number of its summaries, and the mark of the last change."""
-        found = await self._ask(request, lambda reader: reader.state())
-        text = template(GATHERER, gatherer_name=found.gatherer, summaries=found.summaries, mark=found.mark)
+    async def about(self, request: Request, opens: Open, kind: str = GATHERER, **said: str) -> Response:
+        """Return the name of the Gatherer, the number of its summaries, and the mark of the last change; `said`: what else."""
+        found = await self._ask(request, opens, lambda reader: reader.state())
+        text = template(kind, **said, gatherer_name=found.gatherer, summaries=found.summaries, mark=found.mark)
         return Response(text, media_type="text/plain; charset=utf-8", headers=_tag(found.mark))
 
-    async def parts(self, request: Request) -> Response:
-        """Return the parts with their marks, as SOIF."""
-        found = await self._ask(request, lambda reader: reader.state())
+    async def parts(self, request: Request, opens: Open, query: str = "") -> Response:
+        """Return the parts with their marks, as SOIF; their numbers of summaries are not known with a query."""
+        found = await self._ask(request, opens, lambda reader: reader.state())
         if str(found.mark) in _tags(request):
             return Response(status_code=304, headers=_tag(found.mark))
-        head = template(GATHERER, gatherer_name=found.gatherer, summaries=found.summaries, mark=found.mark)
-        text = b"".join([head, *(template("PART", str(one.part), mark=one.mark, summaries=one.summaries) for one in found.parts)])
-        return Response(text, media_type=LISTING, headers=_tag(found.mark))
+        # As it was written, so that the parts of a listing are below it for those who compare URLs.
+        end = f"?{request.url.query}" if query else ""
+        head = template(GATHERER, gatherer_name=found.gatherer, summaries=None if query else found.summaries, mark=found.mark)
+        listed = [
+            template("PART", f"{one.part}{end}", mark=one.mark, summaries=None if query else one.summaries) for one in found.parts
+        ]
+        return Response(b"".join([head, *listed]), media_type=LISTING, headers=_tag(found.mark))
 
-    async def part(self, request: Request, part: Part, since: Since = "", prefix: Prefix = "") -> Response:
-        """Return a sixteenth of the summaries as one stream."""
-        return await self._answer(request, part, since, prefix)
-
-    async def whole(self, request: Request, since: Since = "", prefix: Prefix = "") -> Response:
-        """Return all summaries as one stream."""
-        return await self._answer(request, None, since, prefix)
-
-    async def _answer(self, request: Request, part: int | None, since: str, prefix: str) -> Response:
+    async def answer(self, request: Request, opens: Open, part: int | None, since: str, prefix: str) -> Response:
+        """Return the stream that is asked for."""
         given = _since(since)
         tags, delta = _tags(request), _takes_changes(request)
 
@@ -123,9 +118,10 @@ class GathererRoutes:
                 marks = (tag for each in tags if (tag := parse_mark(each)) is not None)
                 known = next((one for one in marks if reader.known(one, part)), None)
             wanted = Wanted(part, known, prefix, delta=given is None and known is not None)
-            return wanted, Source(reader, mark, self._ready.open(reader.path, mark) if wanted.is_everything else None)
+            is_kept = wanted.is_everything and reader.keeps
+            return wanted, Source(reader, mark, self._kept(reader).open(reader.path, mark) if is_kept else None)
 
-        wanted, source = await self._ask(request, want, keep=True)
+        wanted, source = await self._ask(request, opens, want, keep=True)
         try:
             if str(source.mark) in tags and not since:
                 source.close()
@@ -160,18 +156,26 @@ class GathererRoutes:
 
     def _pieces(self, wanted: Wanted, source: Source) -> Iterator[bytes]:
         reader = source.reader
-        if wanted.is_everything:
-            return self._ready.kept(reader.path, source.mark, merged(reader.complete()), lambda: reader.state().mark == source.mark)
+        if wanted.is_everything and reader.keeps:
+            return self._kept(reader).kept(
+                reader.path, source.mark, merged(reader.complete()), lambda: reader.state().mark == source.mark
+            )
         if wanted.since is None and not wanted.prefix:
             return merged(reader.complete(wanted.part))
         return merged(reader.changes(wanted.since, wanted.part, wanted.prefix))
 
-    async def _ask(self, request: Request, ask: Callable[[FeedReader], Value], *, keep: bool = False) -> Value:
-        """Return what `ask` returns for a reader of the feed; `keep`: do not close it. Raises CollectionError, BusyError."""
+    def _kept(self, reader: FeedReader) -> ReadyStreams:
+        return self._ready.setdefault(reader.path, ReadyStreams())
+
+    async def _ask(self, request: Request, opens: Open, ask: Callable[[FeedReader], Value], *, keep: bool = False) -> Value:
+        """Return what `ask` returns for a reader of the feed; `keep`: do not close it.
+
+        Raises CollectionError, BusyError, and what opening it raises.
+        """
 
         def asked() -> Value:
             kept = False
-            reader = self._gateway.collection.feed()
+            reader = opens()
             try:
                 found = ask(reader)
                 kept = keep
@@ -185,16 +189,50 @@ class GathererRoutes:
         return await self._gateway.slow(request, asked)
 
 
+class GathererRoutes:
+    """Answers requests for the Gatherer's database."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._streams = Streams(gateway)
+        self._opens: Open = lambda: gateway.collection.feed()  # noqa: PLW0108 - the tests hand in another collection
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(responses=ANY | {403: {"description": "The Broker that is served accepts only some summaries."}})
+        add = router.add_api_route
+        add("/gatherer", self.about, response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+        add("/gatherer/soif", self.whole, response_class=StreamingResponse, responses=ANSWERS)
+        add("/gatherer/soif/", self.parts, response_class=Response, responses=ANSWERS_OF_PARTS)
+        add("/gatherer/soif/{part}", self.part, response_class=StreamingResponse, responses=ANSWERS)
+        return router
+
+    async def about(self, request: Request) -> Response:
+        """Return the name of the Gatherer, the number of its summaries, and the mark of the last change."""
+        return await self._streams.about(request, self._opens)
+
+    async def parts(self, request: Request) -> Response:
+        """Return the parts with their marks, as SOIF."""
+        return await self._streams.parts(request, self._opens)
+
+    async def part(self, request: Request, part: Part, since: Since = "", prefix: Prefix = "") -> Response:
+        """Return a sixteenth of the summaries as one stream."""
+        return await self._streams.answer(request, self._opens, part, since, prefix)
+
+    async def whole(self, request: Request, since: Since = "", prefix: Prefix = "") -> Response:
+        """Return all summaries as one stream."""
+        return await self._streams.answer(request, self._opens, None, since, prefix)
+
+
 def merged(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Iterate over pieces of at least PIECE bytes each, but for the last."""
+    """Iterate over pieces of at least PIECE bytes each, but for the last, and for those that take longer than TURN."""
     waiting: list[bytes] = []
-    size = 0
+    size, begun = 0, time.monotonic()
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size >= PIECE:
+        if size >= PIECE or time.monotonic() - begun > TURN:
             yield b"".join(waiting)
-            waiting, size = [], 0
+            waiting, size, begun = [], 0, time.monotonic()
     if waiting:
         yield b"".join(waiting)
 

@@ -73,6 +73,8 @@ def _cluster(found: Settings) -> Iterator[Check]:
         yield _tried("kafka ACLs", lambda: _acls(found))
     if found.feed.enabled:
         yield _tried("feed", lambda: _feed(found))
+    for name in _streamed(found):
+        yield _tried(f"stream of {name}", lambda name=name: _feed(found, name))  # type: ignore[misc]
 
 
 def _removals(found: Settings) -> Iterator[Check]:
@@ -94,6 +96,12 @@ def _brokers(found: Settings) -> list[str]:
     from streams.config.topology import brokers_of
 
     return [broker.name for broker in brokers_of(found)]
+
+
+def _streamed(found: Settings) -> list[str]:
+    from streams.config.topology import brokers_of
+
+    return [broker.name for broker in brokers_of(found) if broker.stream]
 
 
 def _of(broker: str, check: str) -> str:
@@ -214,14 +222,14 @@ def _acls(found: Settings) -> str:
     return "grant what all stages need"
 
 
-def _feed(found: Settings) -> str:
-    """Return the state of the feed in the data folder, which a worker fills. Raises FeedPartial, ClusterError."""
+def _feed(found: Settings, broker: str = "") -> str:
+    """Return the state of a feed in the data folder, which a worker fills. Raises FeedPartial, ClusterError."""
     from sinks.feed.errors import FeedPartial
     from streams.cli.common import open_log
     from streams.operations.feed import feed_report
 
     with open_log(found) as log:
-        whole, text = feed_report(found.data, log)
+        whole, text = feed_report(found.data, log, broker)
     if not whole:
         raise FeedPartial(text)
     return text

@@ -135,19 +135,9 @@ class GathererCollection:
 
     def feed(self) -> FeedReader:
         """See Collection."""
-        from sinks.feed.errors import FeedMissing
-
         if self._restricted:
             raise ObjectError("this is the gateway of a Broker that accepts only some summaries, and the stream has all", 403)
-        try:
-            return self._feed.open(PATIENCE)
-        except TimeoutError:
-            raise CollectionError("the stream is being made: try again in a moment") from None
-        except FeedMissing:
-            how = "a worker of the stage feed (feed.enabled) that shares this data folder makes it"
-            raise CollectionError(f"there is no stream here: {how}") from None
-        except Exception as error:
-            raise CollectionError(_line(error)) from error
+        return opened(self._feed)
 
     def close(self) -> None:
         """Release what access to bytes and to the feed holds."""
@@ -209,6 +199,23 @@ class GathererCollection:
             return status
         rate = f"{(number - before[1]) / (now - before[0]):.1f} answers a second"
         return status._replace(run=f"{status.run}; {rate}" if status.run else rate)
+
+
+def opened(access: FeedAccess) -> FeedReader:
+    """Return a reader of a feed that is whole. Raises CollectionError."""
+    from sinks.feed.errors import FeedMissing
+
+    try:
+        return access.open(PATIENCE)
+    except TimeoutError:
+        raise CollectionError("the stream is being made: try again in a moment") from None
+    except FeedMissing:
+        stage = f"stream.{access.broker}" if access.broker else "feed (feed.enabled)"
+        raise CollectionError(
+            f"there is no stream here: a worker of the stage {stage} that shares this data folder makes it"
+        ) from None
+    except Exception as error:
+        raise CollectionError(_line(error)) from error
 
 
 def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:

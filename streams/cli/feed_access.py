@@ -12,10 +12,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sinks.feed.reader import FeedReader
-from streams.operations.feed import feed_file, fill_feed, open_feed
+from streams.operations.feed import feed_file, fill_feed, open_feed, topic_of
 from streams.store import Store, schema
 from streams.store.data_folder import gatherer
-from streams.topology.flow import SUMMARIES
 
 if TYPE_CHECKING:
     from schemas.records import Rejected
@@ -31,10 +30,12 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 class FeedAccess:
-    """Opens the feed of the settings. For any thread; one at a time fills it, unless the store has not changed since."""
+    """Opens a feed of the settings. For any thread; one at a time fills it, unless the store has not changed since."""
 
-    def __init__(self, found: Settings) -> None:
+    def __init__(self, found: Settings, broker: str = "") -> None:
+        """`broker`: that whose archive is meant; "": the Gatherer's database is."""
         self._found = found
+        self.broker = broker
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(1, "feed")
         self._filling: Future[None] | None = None
@@ -54,7 +55,7 @@ class FeedAccess:
                     self._filling = self._pool.submit(self._fill)
                 filling = self._filling
             filling.result(patience_s)
-        reader = FeedReader(feed_file(self._found.data))
+        reader = FeedReader(feed_file(self._found.data, self.broker))
         try:
             reader.require_whole()
         except BaseException:
@@ -69,14 +70,18 @@ class FeedAccess:
 
     def _is_filled(self) -> bool:
         known, until = self._filled
-        return bool(known) and time.monotonic() < until and _signature(self._found.data) == known
+        return bool(known) and time.monotonic() < until and self._signature() == known
+
+    def _signature(self) -> Signature:
+        return _signature(self._found.data, feed_file(self._found.data, self.broker))
 
     def _fill(self) -> None:
         # Before the store is read: what is written meanwhile changes it again.
-        seen = _signature(self._found.data)
+        seen = self._signature()
         with Store(self._found.data, readonly=True) as store:
             try:
-                feed = open_feed(self._found.data, gatherer(store) or self._found.gatherer, store.ends(SUMMARIES.name))
+                name, ends = gatherer(store) or self._found.gatherer, store.ends(topic_of(self.broker))
+                feed = open_feed(self._found.data, name, ends, self.broker)
             except PermissionError:
                 # Another user's folder: the feed is read as it is.
                 return
@@ -89,11 +94,11 @@ class FeedAccess:
             self._filled = (seen, time.monotonic() + FRESH)
 
 
-def _signature(folder: Path) -> Signature:
+def _signature(folder: Path, feed: Path) -> Signature:
     """Return what changes with each write to the store of a data folder; empty: unknown, or it has changed just now."""
     store = folder / schema.FILE
     found = []
-    for path in (store, store.with_name(f"{store.name}-wal"), feed_file(folder)):
+    for path in (store, store.with_name(f"{store.name}-wal"), feed):
         try:
             status = os.stat(path)
         except OSError:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from processors.broker.definition import Fallback
     from processors.query.routing.merging import Routed, RoutedHit
     from schemas.query import Query
-    from sinks.gateway.brokers.ports import BrokerFacts
+    from sinks.gateway.brokers.ports import BrokerFacts, StreamSource
+    from streams.cli.broker_streams import BrokerStreams
     from streams.config.settings import Settings
     from streams.routing.local import LocalBrokers
     from streams.routing.search import Options
@@ -40,10 +41,15 @@ def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
 class GatewayBrokers:
     """Implements `sinks.gateway.brokers.ports.Brokers`."""
 
-    def __init__(self, local: LocalBrokers, options: Options, fallback: Fallback | None = None) -> None:
+    def __init__(self, local: LocalBrokers, options: Options, streams: BrokerStreams, fallback: Fallback | None = None) -> None:
         """`fallback`: that of the Broker that the gateway serves."""
-        self._local, self._options, self._fallback = local, options, fallback
-        self.search, self.close = local.search, local.close
+        self._local, self._options, self._streams, self._fallback = local, options, streams, fallback
+        self.search = local.search
+
+    def close(self) -> None:
+        """Release indexes and threads."""
+        self._streams.close()
+        self._local.close()
 
     def facts(self) -> Sequence[BrokerFacts]:
         """See Brokers. Raises CollectionError where the log cannot be read."""
@@ -56,6 +62,11 @@ class GatewayBrokers:
     def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         return _from_log(lambda: self._local.statistics(name))
+
+    def stream(self, name: str) -> StreamSource:
+        """See Brokers."""
+        source = self._streams.stream(name)
+        return source._replace(views=lambda: _from_log(source.views))
 
     def routed(self, query: Query, limit: int) -> Routed:
         """See Brokers. Raises CollectionError where the log cannot be read."""
@@ -80,11 +91,13 @@ def _from_log(read: Callable[[], Answer]) -> Answer:
 
 def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
     """Return all Brokers for the gateway of one; if that one accepts only some summaries, it and its fallback. Raises Failure."""
+    from streams.cli.broker_streams import BrokerStreams
     from streams.config.topology import broker_defined
 
     served = broker_defined(found, broker)
     names = [broker, *([served.fallback.broker] if served.fallback else [])] if served.query.strip() else None
-    return GatewayBrokers(local_brokers(found, names), routing_options(found), served.fallback)
+    streams = BrokerStreams(found, lambda: open_log(found, bare=True), names)
+    return GatewayBrokers(local_brokers(found, names), routing_options(found), streams, served.fallback)
 
 
 def search_routed(found: Settings, query: Query, limit: int, *, count: bool, json: bool) -> None:

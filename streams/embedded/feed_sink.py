@@ -1,4 +1,4 @@
-"""The feed sink of an embedded runner: a thread that applies `summaries` to the feed.
+"""A feed sink of an embedded runner: a thread that applies `summaries`, or the archive of a Broker, to its feed.
 
 Delivery: the feed stores the offsets of each batch in the same transaction. Records that it refuses become dead letters before the
 offsets pass them.
@@ -15,24 +15,24 @@ from sinks.feed.errors import FeedMoved
 from sinks.feed.feed import Feed
 from streams.embedded.sink_thread import POLL, SinkThread
 from streams.faults import fault
-from streams.operations.feed import BATCH, fill_feed, open_feed
+from streams.operations.feed import BATCH, fill_feed, open_feed, stage_of, topic_of
 from streams.store import Store
-from streams.topology.flow import FEED, SUMMARIES
 
 LULL = 5.0
 """Seconds that fewer records wait for more, unless the runner is idle: each batch is a transaction, and rewrites small members."""
 
 
 class FeedSink(SinkThread):
-    """Applies `summaries` to the feed of a Gatherer."""
+    """Applies a topic to the feed of a Gatherer, or of one of its Brokers."""
 
-    def __init__(self, folder: Path, gatherer: str) -> None:
-        super().__init__(folder, FEED, SUMMARIES.name)
+    def __init__(self, folder: Path, gatherer: str, broker: str = "") -> None:
+        super().__init__(folder, stage_of(broker), topic_of(broker))
         self._gatherer = gatherer
+        self._broker = broker
 
     def _run(self, store: Store) -> None:
         while not self._stop:
-            feed = open_feed(self._folder, self._gatherer, store.ends(self.topic))
+            feed = open_feed(self._folder, self._gatherer, store.ends(self.topic), self._broker)
             try:
                 self._follow(store, feed)
             except FeedMoved:

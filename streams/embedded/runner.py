@@ -44,7 +44,7 @@ from streams.sandbox.values import SandboxLimits
 from streams.store import Offsets, Store, StoreError, open_bodies
 from streams.store.murmur2 import partition as partition_of
 from streams.store.object_storage import BlobSettings
-from streams.topology.flow import FEED, FETCH, REJECTED, Topology, TopologySettings, topology
+from streams.topology.flow import FEED, FETCH, REJECTED, STREAM, Topology, TopologySettings, topology
 from streams.topology.routing import Router
 
 GATHER = 0.1
@@ -145,6 +145,9 @@ class Embedded:
         """The sinks by the names of their stages; those of the indexes share one heap."""
         if settings.flow.feed:
             self.sinks[FEED] = FeedSink(folder, settings.essence.gatherer)
+        for one in brokers:
+            if one.stream:
+                self.sinks[STREAM + one.name] = FeedSink(folder, settings.essence.gatherer, one.name)
         self._thread = ThreadPoolExecutor(1, "turn")
         self.chores: Iterator[None] | None = None
         """Maintenance steps that run between turns, on the thread of the turns, since nothing else may use the store meanwhile."""

@@ -1,4 +1,6 @@
-"""The feed of a data folder or of a worker: where it is, how it is opened, and how it is filled from `summaries`.
+"""The feeds of a data folder or of a worker: where they are, how they are opened, and how they are filled.
+
+One is filled from `summaries`, one from the archive of each Broker that has a stream (`broker` names it).
 
 Laws:
 - A feed that is damaged, or ahead of its topic (one of them is an older copy), is emptied and filled again.
@@ -24,7 +26,7 @@ from sinks.feed.partitions import lack
 from sinks.feed.reader import FeedReader
 from streams.clock import now_ms
 from streams.operations.index_changes import change, newest_changes
-from streams.topology.flow import FEED, SUMMARIES
+from streams.topology.flow import FEED, STREAM, SUMMARIES, archive
 from streams.topology.routing import refused_letter
 
 if TYPE_CHECKING:
@@ -37,21 +39,31 @@ NOTE = logging.getLogger("harvest").warning
 Letters = Callable[[Sequence[Rejected]], object]
 
 
-def feed_file(folder: Path) -> Path:
-    """Return the path of the feed in a data folder."""
-    return folder / "feed" / "feed.sqlite"
+def feed_file(folder: Path, broker: str = "") -> Path:
+    """Return the path of a feed in a data folder."""
+    return folder / "feed" / (f"broker.{broker}.sqlite" if broker else "feed.sqlite")
 
 
-def open_feed(folder: Path, gatherer: str, ends: Sequence[int] | None = None) -> Feed:
-    """Open the feed of a data folder for writing; `ends`: the ends of the topic, if they are known. Raises OSError."""
-    path = feed_file(folder)
+def topic_of(broker: str) -> str:
+    """Return the name of the topic that a feed is filled from."""
+    return archive(broker).name if broker else SUMMARIES.name
+
+
+def stage_of(broker: str) -> str:
+    """Return the name of the stage that fills a feed."""
+    return STREAM + broker if broker else FEED
+
+
+def open_feed(folder: Path, gatherer: str, ends: Sequence[int] | None = None, broker: str = "") -> Feed:
+    """Open a feed of a data folder for writing; `ends`: the ends of the topic, if they are known. Raises OSError."""
+    path = feed_file(folder, broker)
     try:
-        feed = Feed(path, gatherer, clock=now_ms)
+        feed = Feed(path, gatherer, broker=broker, clock=now_ms)
     except FeedDamaged as error:
-        NOTE("%s: it is made anew from %s", error, SUMMARIES.name)
+        NOTE("%s: it is made anew from %s", error, topic_of(broker))
         for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
             name.unlink(missing_ok=True)
-        feed = Feed(path, gatherer, clock=now_ms)
+        feed = Feed(path, gatherer, broker=broker, clock=now_ms)
     if ends is not None:
         if any(p >= len(ends) or offset > ends[p] for p, offset in feed.offsets().items()):
             feed.empty()
@@ -59,10 +71,10 @@ def open_feed(folder: Path, gatherer: str, ends: Sequence[int] | None = None) ->
     return feed
 
 
-def feed_offsets(folder: Path) -> Mapping[int, int]:
-    """Return the next offsets of the feed of a data folder; empty if there is none. Raises OSError."""
+def feed_offsets(folder: Path, broker: str = "") -> Mapping[int, int]:
+    """Return the next offsets of a feed of a data folder; empty if there is none. Raises OSError."""
     try:
-        reader = FeedReader(feed_file(folder))
+        reader = FeedReader(feed_file(folder, broker))
     except FeedMissing:
         return {}
     try:
@@ -71,19 +83,20 @@ def feed_offsets(folder: Path) -> Mapping[int, int]:
         reader.close()
 
 
-def feed_report(folder: Path, log: LogAccess) -> tuple[bool, str]:
-    """Return whether the feed of a data folder may be sent, and what there is to say of it. Raises OSError, ClusterError."""
+def feed_report(folder: Path, log: LogAccess, broker: str = "") -> tuple[bool, str]:
+    """Return whether a feed of a data folder may be sent, and what there is to say of it. Raises OSError, ClusterError."""
+    topic = topic_of(broker)
     try:
-        reader = FeedReader(feed_file(folder))
+        reader = FeedReader(feed_file(folder, broker))
     except FeedMissing:
         return True, "none in this data folder"
     with closing(reader):
         found, count, offsets = lack(reader.positions()), reader.state().summaries, reader.offsets()
     if found:
         return False, f"not complete, so it is not served: {found}"
-    ends = log.ends(SUMMARIES.name) if SUMMARIES.name in log.topics() else ()
+    ends = log.ends(topic) if topic in log.topics() else ()
     behind = sum(max(0, end - offsets.get(partition, 0)) for partition, end in enumerate(ends))
-    return True, f"complete, {count:,} summaries, {behind:,} records behind {SUMMARIES.name}"
+    return True, f"complete, {count:,} summaries, {behind:,} records behind {topic}"
 
 
 def fill_feed(log: Log, feed: Feed, letters: Letters, limit: int = 0, stop: Callable[[], bool] = lambda: False) -> int:
@@ -94,7 +107,7 @@ def fill_feed(log: Log, feed: Feed, letters: Letters, limit: int = 0, stop: Call
     """
     total = 0
     while True:
-        ends = log.ends(SUMMARIES.name)
+        ends = log.ends(topic_of(feed.broker))
         count, done = _fill(log, feed, letters, ends, limit - total if limit else 0, stop)
         total += count
         if not done:
@@ -109,30 +122,31 @@ def fill_feed(log: Log, feed: Feed, letters: Letters, limit: int = 0, stop: Call
 def _fill(log: Log, feed: Feed, letters: Letters, ends: Sequence[int], limit: int, stop: Callable[[], bool]) -> tuple[int, bool]:
     """Apply records up to the ends; return their number, and whether the ends were reached."""
     count, at = 0, dict(feed.offsets())
+    topic, stage = topic_of(feed.broker), stage_of(feed.broker).partition(".")[0]
     for partition, end in enumerate(ends):
         while (start := at.get(partition, 0)) < end:
             if stop() or (limit and count >= limit):
                 return count, False
-            records = log.read(SUMMARIES.name, partition, start, BATCH, until=end)
+            records = log.read(topic, partition, start, BATCH, until=end)
             # A short batch means that the other records were compacted away.
             at[partition] = records[-1].offset + 1 if len(records) == BATCH else end
-            changes, poison = newest_changes(records, now_ms(), FEED)
+            changes, poison = newest_changes(records, now_ms(), stage)
             if poison:
                 letters(poison)
             if refused := feed.apply(changes, {partition: at[partition]}):
-                letters(_refused_letters(records, refused))
+                letters(_refused_letters(stage, records, refused))
                 feed.apply([], {partition: at[partition]})
             count += len(records)
     return count, True
 
 
-def _refused_letters(records: Sequence[Logged], refused: Sequence[Refused]) -> list[Rejected]:
+def _refused_letters(stage: str, records: Sequence[Logged], refused: Sequence[Refused]) -> list[Rejected]:
     """Return the dead letters of refused changes, each with the last record that has it."""
     found: list[Rejected] = []
     for one in refused:
         for logged in reversed(records):
             with suppress(DecodeError):
                 if logged.value is not None and change(logged.value) == one.change:
-                    found.append(refused_letter(FEED, one.reason, logged))
+                    found.append(refused_letter(stage, one.reason, logged))
                     break
     return found

@@ -210,6 +210,15 @@ ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | Withdrawn | 
 
 FEED = "feed"
 """Name of the stage that keeps the Gatherer's database ready as one stream."""
+STREAM = "stream."
+"""Begins the name of the stage that keeps a Broker's archive ready as one stream."""
+
+
+def streamed(stage: str) -> str | None:
+    """Return the Broker whose archive a stage keeps as a stream, "" for the Gatherer's database; None: it keeps no stream."""
+    if stage == FEED:
+        return ""
+    return stage.removeprefix(STREAM) if stage.startswith(STREAM) else None
 
 
 def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
@@ -244,7 +253,7 @@ def _sources(plan: register.Plan) -> tuple[Topic[Summary | Removed], ...]:
 
 
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
-    """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
+    """Return the stages of one Broker: its Registry, its duplicates, its index, its stream. Raises QueryError."""
     name, plan = defined.name, register.Plan.of(defined)
     tagged = tagging.Tagging(partial(register.register, plan=plan), partial(register.deadline, plan=plan), defined.languages)
     return (
@@ -270,6 +279,11 @@ def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
             restore=dedup.restore,
         ),
         Edge[Summary | Removed, Record](f"index.{name}", (archive(name),), (), "sink", "what `harvest search` asks"),
+        *(
+            (Edge[Summary | Removed, Record](STREAM + name, (archive(name),), (), "sink", "what other Gatherers collect"),)
+            if defined.stream
+            else ()
+        ),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from processors.broker.definition import Fallback
 from processors.query.routing.merging import Answered, Routed
+from processors.query.terms import Views
 from schemas.query import Query
+from sinks.feed.reader import FeedReader
 
 
 class BrokerFacts(NamedTuple):
@@ -18,6 +20,18 @@ class BrokerFacts(NamedTuple):
     summaries: int
     mark: str = ""
     """Mark of the statistics of its words: equal ones have equal marks; empty: they have not been counted, or are old."""
+
+
+class StreamSource(NamedTuple):
+    """The archive of a Broker as a stream."""
+
+    title: str
+    languages: tuple[str, ...]
+    """Languages whose words a query finds in all their forms."""
+    views: Callable[[], Views]
+    """Reads what `view:PATH` is written out as. Raises CollectionError."""
+    open: Callable[[], FeedReader]
+    """Opens the feed, which has all of the archive; the caller closes it. Raises CollectionError."""
 
 
 class Brokers(Protocol):
@@ -37,6 +51,10 @@ class Brokers(Protocol):
 
     def routed(self, query: Query, limit: int) -> Routed:
         """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError."""
+        ...
+
+    def stream(self, name: str) -> StreamSource:
+        """Return the stream of a Broker. Raises KeyError if there is no such Broker here, or it has no stream."""
         ...
 
     def fallback(self) -> Fallback | None:

@@ -140,16 +140,17 @@ def reset(
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder keeps its topics", 2)
     from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster
+    from streams.kafka.client.topic_identity import remedy
     from streams.kafka.client.topic_reset import reset_stage
-    from streams.topology.flow import FEED
+    from streams.topology.flow import streamed
 
     cluster, drawn = Cluster.of(found.kafka), topology_of(found)
     known = [stage.name for stage in drawn.stages]
     for stage in stages:
         if stage not in known:
             raise Failure(f"{printable(stage)}: no such stage (there are {', '.join(known)})", 2)
-        if stage == FEED:
-            raise Failure(f"{stage}: its offsets are in the feed: delete the folder feed in the data folder of its worker", 2)
+        if streamed(stage) is not None:
+            raise Failure(f"{stage}: its offsets are in the feed: {remedy(drawn.stage(stage))}", 2)
         if stage.startswith("index."):
             raise Failure(
                 f"{stage}: its offsets are in the index: harvest index rebuild --broker {stage.removeprefix('index.')}", 2

@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient
 from streams.kafka.client.admin import EARLIEST, LATEST, Admin
 from streams.kafka.client.brokers import TIMEOUT, retry_coordinator
 from streams.kafka.client.cluster import Cluster, changelog_of, identity_group
-from streams.topology.flow import FEED, REJECTED, Edge, Stage
+from streams.topology.flow import REJECTED, Edge, Stage, streamed
 
 RENEW = 600.0
 """Seconds after which a running worker stores the ids again: brokers delete offsets of groups without members after some days."""
@@ -44,8 +44,9 @@ def read_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
 
 def remedy(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
     """Return what makes a stage start over on topics that are others than before."""
-    if stage.name == FEED:
-        return "delete the folder feed in the data folder of its worker"
+    if (broker := streamed(stage.name)) is not None:
+        what = f"the files feed/broker.{broker}.*" if broker else "the folder feed"
+        return f"delete {what} in the data folder of its worker"
     if isinstance(stage, Edge) and stage.kind == "sink":
         return f"harvest index rebuild --broker {stage.name.removeprefix('index.')}"
     return f"harvest topics reset {stage.name}"

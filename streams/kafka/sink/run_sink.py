@@ -17,7 +17,7 @@ from streams.kafka.sink.position import FIRST, LONGEST
 from streams.kafka.worker.worker import Context
 from streams.operations.feed import open_feed
 from streams.operations.indexes import open_index_at
-from streams.topology.flow import FEED, Edge
+from streams.topology.flow import Edge, streamed
 
 LOOK = 0.1
 """Seconds between two checks of the stop event."""
@@ -26,12 +26,13 @@ Target = TypeVar("Target", bound=Follower)
 
 
 def run_sink(context: Context) -> None:
-    """Fill the index of a Broker (on OpenSearch, or in the data folder, for one writer), or the feed of the data folder.
+    """Fill the index of a Broker (on OpenSearch, or in the data folder, for one writer), or a feed of the data folder.
 
     Raises OSError, IndexDamaged.
     """
     settings, telling, stop = context.settings, context.telling, threading.Event()
     telling.stopping = stop.is_set
+    feed = streamed(context.stage.name)
     broker = context.stage.name.removeprefix("index.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -40,8 +41,8 @@ def run_sink(context: Context) -> None:
     ask: Callable[[], Follower] = partial(
         open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=languages
     )
-    if context.stage.name == FEED:
-        ask = partial(open_feed, settings.folder, settings.essence.gatherer)
+    if feed is not None:
+        ask = partial(open_feed, settings.folder, settings.essence.gatherer, broker=feed)
     index = open_index(ask, stop, note)
     if index is None:
         return
@@ -50,7 +51,7 @@ def run_sink(context: Context) -> None:
             context.cluster,
             broker,
             index,
-            **sink_options(bool(settings.index_url) and context.stage.name != FEED),
+            **sink_options(bool(settings.index_url) and feed is None),
             stage=cast("Edge[Any, Any]", context.stage),
             session=settings.session,
             instance=settings.instance,

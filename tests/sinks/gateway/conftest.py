@@ -33,16 +33,24 @@ def administration() -> AdministrationDouble:
     return AdministrationDouble()
 
 
+@pytest.fixture
+def brokers(made: Made) -> BrokersDouble:
+    """All Brokers of the gateway."""
+    return BrokersDouble(made)
+
+
 Client = Callable[..., TestClient]
 
 
 @pytest.fixture
-def client(made: Made, collection: CollectionDouble, administration: AdministrationDouble) -> Iterator[Client]:
+def client(
+    made: Made, collection: CollectionDouble, administration: AdministrationDouble, brokers: BrokersDouble
+) -> Iterator[Client]:
     """Makes clients of gateways with the given options; requests of each come from 127.0.0.1."""
     clients: list[TestClient] = []
 
     def make(open_index: Callable[[], BrokerIndex] = made.open, base_url: str = "http://localhost", **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, BrokersDouble(made), administration)
+        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, brokers, administration)
         found = TestClient(app, base_url=base_url, client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()

@@ -18,7 +18,7 @@ from schemas.ports import BrokerIndex
 from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.feed.reader import FeedReader
-from sinks.gateway.brokers.ports import BrokerFacts
+from sinks.gateway.brokers.ports import BrokerFacts, StreamSource
 from sinks.gateway.ports import CollectionError, Event, Finding, Host, ObjectError, Rejection, Root, Stage, Status
 from sinks.index.tantivy.index import TantivyIndex
 
@@ -114,6 +114,8 @@ class BrokersDouble:
 
     def __init__(self, made: Made) -> None:
         self._made = made
+        self.stream_path: Path | None = None
+        """File of the feed of `main`; None: it has no stream."""
 
     def facts(self) -> Sequence[BrokerFacts]:
         return [BrokerFacts("main", HOSTILE, len(self._made.known), "mark")]
@@ -139,6 +141,12 @@ class BrokersDouble:
         found = self.search("main", query, limit)
         hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
         return Routed(hits, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
+
+    def stream(self, name: str) -> StreamSource:
+        if name != "main" or self.stream_path is None:
+            raise KeyError(name)
+        path = self.stream_path
+        return StreamSource(HOSTILE, ("en",), dict, lambda: FeedReader(path))
 
     def fallback(self) -> Fallback | None:
         return None

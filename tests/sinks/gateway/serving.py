@@ -68,8 +68,11 @@ def main(folder: Path, *given: str) -> None:
     with closing(Feed(folder.with_name(f"{folder.name}.feed"), "tests")) as feed:
         feed.apply(SUMMARIES, {})
         collection.feed_path = feed.path
+    with closing(Feed(folder.with_name(f"{folder.name}.stream"), "tests", broker="main")) as feed:
+        feed.apply(SUMMARIES, {})
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     brokers, administration = BrokersDouble(made), AdministrationDouble()
+    brokers.stream_path = feed.path
     server.serve(options, made.open, collection, lambda url: print(url, flush=True), brokers, administration)
 
 
