@@ -15,6 +15,7 @@ import uvloop
 
 from schemas.jsonform import line
 from schemas.records import Root
+from streams.cli.broker_sources import collect_sources
 from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.gateway_process import GatewayProcess
 from streams.cli.output.display import progress
@@ -117,6 +118,7 @@ class Gathering:
         """Gather the roots named, or all that the data folder knows; return the exit code. `accept`: removals are not doubted."""
         if self.settings.kafka.brokers:
             note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
+        self._collect_sources()
         if not names and self._emptied():
             return self._empty()
         wanted, wrong = self._roots(names, depth, urls)
@@ -126,7 +128,12 @@ class Gathering:
 
     def serve(self, gateway: Sequence[str] | None = None) -> None:
         """Run until a signal arrives; `gateway`: the command of a gateway that is run beside."""
+        self._collect_sources()
         _run(self._serve(gateway))
+
+    def _collect_sources(self) -> None:
+        """Let the run begin and end the roots that are sources of Brokers."""
+        collect_sources(self.settings, (lambda _: None) if self.quiet else note)
 
     def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
         """Return the roots that can be gathered, each once, and whether any that were named cannot."""
@@ -188,6 +195,8 @@ class Gathering:
     async def _gather(self, wanted: list[Root], *, named: bool) -> int:
         async with Embedded(self.settings.data, embedded_settings(self.settings), self._log) as runner:
             begun = runs.begin(runner, wanted)
+            if named:
+                runs.named(runner.store, wanted)
             with Stop() as stop, progress(runner, wanted, quiet=self.quiet) as shown:
                 if begun.continued:
                     shown.say("going on with the run that was interrupted")

@@ -4,7 +4,7 @@ A run is stored in the transaction that appends its `seeded` events. An unfinish
 on, without requesting visited URLs again. The Gatherer's name is stored by the first run, since every OID contains it.
 
 Rows of `runner`, partition 0: `run` (Run), `id` (the last id given), `gatherer` (text), `p|root` (paused),
-`c|topic` (see `upkeep.py`).
+`s|root` (a source of a Broker, named by nobody by hand), `c|topic` (see `upkeep.py`).
 """
 
 from __future__ import annotations
@@ -117,10 +117,14 @@ def finish(runner: Embedded, run: Run) -> None:
     fault("run.finished")
 
 
-def ask(store: Store, root: Root, plan: Plan | None = None) -> None:
-    """Add a root from outside a runner; a runner gathers it when it reads the event. `plan`: its options; None: as they are."""
+def ask(store: Store, root: Root, plan: Plan | None = None, *, source: bool = False) -> None:
+    """Add a root from outside a runner; a runner gathers it when it reads the event. `plan`: its options; None: as they are.
+
+    `source`: a Broker names it; it goes when no Broker does, unless it is named by hand.
+    """
     now = now_ms()
     with store.transaction() as tx:
+        _mark(tx, root.url, source=source)
         _seed(tx, [msgspec.structs.replace(root, run=_next_id(tx, now))], store.topics()["crawl"], now, plan)
 
 
@@ -128,8 +132,32 @@ def drop(store: Store, root: Root) -> None:
     """End a root from outside a runner: objects that no other root reaches expire."""
     now = now_ms()
     with store.transaction() as tx:
+        _mark(tx, root.url, source=False)
         for partition, event in unseeded(msgspec.structs.replace(root, run=_next_id(tx, now)), store.topics()["crawl"], now):
             tx.append("crawl", partition or 0, cast("CrawlEvent", event).host.encode(), encode(event), now)
+
+
+def named(store: Store, asked: Sequence[Root]) -> None:
+    """Note that roots were named by hand: they stay when no Broker has them as sources."""
+    theirs = sources(store)
+    if found := [root.url for root in asked if root.url in theirs]:
+        with store.transaction() as tx:
+            for url in found:
+                _mark(tx, url, source=False)
+
+
+def sources(store: Store) -> frozenset[str]:
+    """Return the URLs of the roots that are there only as sources of Brokers."""
+    rows = store.rows(SPACE, 0)
+    return frozenset(key[2:].decode() for key, _ in rows.scan(b"s|")) if rows is not None else frozenset()
+
+
+def _mark(tx: Transaction, url: str, *, source: bool) -> None:
+    rows = tx.rows(SPACE, 0)
+    if source:
+        rows.put(b"s|" + url.encode(), b"")
+    else:
+        rows.delete(b"s|" + url.encode())
 
 
 def paused(store: Store) -> frozenset[str]:

@@ -149,6 +149,23 @@ def check(data: Data = None, config: Config = None) -> None:
 
 
 @app.command()
+def collect(data: Data = None, config: Config = None) -> None:
+    """Collect the URLs that Brokers are made from: each becomes a root, as `harvest collect` makes it.
+
+    `harvest gather` and `harvest run` do that by themselves, and end those that no Broker names any more. On Kafka this command
+    adds them, and names those that no Broker has: `harvest roots remove` ends them.
+    """
+    from streams.cli.broker_sources import collect_sources, needed_sources, source_root
+    from streams.cli.commands.roots import add_source_roots
+
+    found = settings(config, data=data)
+    if not found.kafka.brokers:
+        collect_sources(found)
+        return
+    add_source_roots(found, [source_root(found, url) for url in needed_sources(found)])
+
+
+@app.command()
 def remove(name: Name, data: Data = None, config: Config = None) -> None:
     """Remove the definition of a Broker; its topics, rows and index stay, and serve again if it is created again."""
     from processors.broker.definition import MAIN

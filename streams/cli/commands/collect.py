@@ -15,7 +15,9 @@ _EVERY = re.compile(r"([1-9][0-9]{0,8})([smhdw]?)")
 
 
 def collect(
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Gateways of other Gatherers (harvest serve).")],
+    urls: Annotated[
+        list[str], typer.Argument(metavar="URL...", help="Gateways (harvest serve), or Brokers there: …/brokers/NAME?q=QUERY.")
+    ],
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="How often harvest run asks again: 30m, 1h, 7d.")] = "1h",
     data: Data = None,
     pause: Pause = None,
@@ -24,14 +26,12 @@ def collect(
     quiet: Quiet = False,
     config: Config = None,
 ) -> None:
-    """Collect the summaries of other Gatherers: they are searched like our own, and go when they go there.
+    """Collect the summaries of other Gatherers and Brokers: they are searched like our own, and go when they go there.
 
     Nothing that they describe is fetched. Each URL becomes a root: `harvest gather` and `harvest run` ask again for what has
     changed, `harvest roots remove` ends it. On Kafka the roots are added, and the workers collect.
     """
-    from processors.collector import COLLECTED
-
-    roots = [collected_url(url, COLLECTED) for url in urls]
+    roots = [collected_url(url) for url in urls]
     # A gateway is made to be asked: a collection is 17 requests at most.
     flags = {"fetch__pause": pause or 0.0, "fetch__allow": allow or None, "gatherer": gatherer, "roots__refresh": seconds(every)}
     found = settings(config, data=data, **flags)
@@ -47,21 +47,18 @@ def collect(
         raise typer.Exit(code)
 
 
-def collected_url(text: str, ending: str) -> str:
-    """Return the URL of the listing of a gateway's parts; the gateway is named by its own URL, or by one of its database.
+def collected_url(text: str) -> str:
+    """Return the URL of the listing of parts that a URL means: of a gateway, or of what it serves. Raises Failure."""
+    from processors.collector import listing_of
 
-    `ending`: the path of the listing below the gateway. Raises Failure.
-    """
-    scheme, mark, rest = text.partition("://")
-    if not mark or scheme.lower() not in ("http", "https") or not rest.strip("/") or "?" in rest or "#" in rest:
-        raise Failure(f"{printable(text)}: not the URL of a gateway (http://HOST:8380/)", USAGE)
-    host, _, path = rest.partition("/")
-    if "@" in host:
+    if "@" in text.partition("://")[2].partition("/")[0]:
         raise Failure("a gateway is asked without name and password: give its URL without them", USAGE)
-    path = f"/{path}".rstrip("/")
-    named = (ending.rstrip("/"), ending.rstrip("/").rpartition("/")[0])
-    below = next((path.removesuffix(each) for each in named if path.endswith(each)), path)
-    return f"{scheme}://{host}{below}{ending}"
+    found = listing_of(text)
+    if found is None:
+        raise Failure(
+            f"{printable(text)}: not the URL of a gateway (http://HOST:8380/), or of a Broker there (…/brokers/NAME)", USAGE
+        )
+    return found
 
 
 def seconds(text: str) -> int:

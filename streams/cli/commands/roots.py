@@ -103,6 +103,22 @@ def add_roots(
             say(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
 
 
+def add_source_roots(found: Settings, wanted: Sequence[Root]) -> None:
+    """Add those roots on Kafka that are not there, and name the collected ones that are not wanted. Raises Failure."""
+    from processors.collector import is_listing
+    from streams.config.topology import topology_of
+
+    with _cluster(found) as (log, cluster):
+        known = {root.url for root in cluster.roots(log, topology_of(found))}
+        missing = [root for root in wanted if root.url not in known]
+        cluster.ask(log, missing)
+    for root in missing:
+        note(f"{printable(root.url)}: the workers collect it")
+    for url in sorted(known - {root.url for root in wanted}):
+        if is_listing(url):
+            note(f"{printable(url)}: is collected, and no source of a Broker (harvest roots remove, if it is not wanted)")
+
+
 @app.command("list")
 def list_roots(data: Data = None, json: Json = False, config: Config = None) -> None:
     """List the roots, with their limits."""
@@ -186,14 +202,16 @@ def pause_roots(found: Settings, roots: Sequence[str], *, on: bool) -> None:
 
 def _known(found: Settings, names: Sequence[str]) -> list[Root]:
     """Return the roots that the names refer to. Raises Failure for a name that is no root."""
-    from processors.collector import COLLECTED
+    from processors.collector import listing_of
     from streams.cli.objectnames import urls_of
 
     known = {root.url: root for root in _roots(found)[0]}
     wanted = []
     for name in names:
         # A deleted folder cannot be recognized as one, but its URL still ends with a slash. A gateway is named as for `collect`.
-        urls = [url for ending in ("/", COLLECTED) for meant in urls_of(name) for url in (meant, meant.rstrip("/") + ending)]
+        urls = [url for meant in urls_of(name) for url in (meant, meant.rstrip("/") + "/")]
+        if (listing := listing_of(name)) is not None:
+            urls.append(listing)
         root = next((known[url] for url in urls if url in known), None)
         if root is None:
             raise Failure(f"{printable(name)}: not a root of {_where(found)} (harvest roots list)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from sinks.feed.feed import Feed
 from tests.sinks.feed.conftest import Stream, gone, made, oid
 from tests.sinks.gateway.doubles import BrokersDouble
 
-Change = TypeVar("Change", Summary, Removed)
 PATH = "/brokers/main/soif"
 WHALES = f"{PATH}?q=title:whale"
 
@@ -65,7 +64,7 @@ def source(tmp_path: Path, client: Callable[..., TestClient], brokers: BrokersDo
     """A source with three summaries, one of which is a copy."""
     feed = Feed(tmp_path / "stream", "tests", broker="main")
     found = Source(feed, client())
-    own = {"copies": ("http://example.org/c",), "copies_count": 1, "views": ("sea",)}
+    own: dict[str, Any] = {"copies": ("http://example.org/c",), "copies_count": 1, "views": ("sea",)}
     found.apply(made("a", title="A whale", **own), made("b", title="A ship"), made("c", title="A whale", copy_of=oid("a")))
     brokers.stream_path = feed.path
     yield found

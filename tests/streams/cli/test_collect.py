@@ -107,14 +107,14 @@ def test_one_change_costs_a_small_part(harvest: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("gateway", ["http://host:8380", "https://gatherer", "http://host/search", "http://host/gatherer/search"])
 def test_url_of_a_gateway(gateway: str, path: str) -> None:
     """A gateway is named by its own URL, or by that of its database, its stream or the listing of the parts."""
-    assert collected_url(gateway + path, "/gatherer/soif/") == f"{gateway}/gatherer/soif/"
+    assert collected_url(gateway + path) == f"{gateway}/gatherer/soif/"
 
 
 @pytest.mark.parametrize("text", ["host", "ftp://host/", "http://", "http://host/?q=1", "http://user:word@host/", "file:///srv/"])
 def test_what_is_no_gateway(text: str) -> None:
     """Anything but the URL of a web server is a usage error; so is one with a password, which would not be sent."""
     with pytest.raises(Failure, match="gateway"):
-        collected_url(text, "/gatherer/soif/")
+        collected_url(text)
 
 
 def test_interval() -> None:
