@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from processors.essence.collected import FOREIGN_GATHERER, FOREIGN_OID, VIA
 from schemas.records import Summary
 from streams.store import Store
-from streams.topology.flow import SUMMARIES
+from streams.topology.flow import SUMMARIES, archive
 from tests.faults.check import latest
 from tests.faults.harness import Command, Ended, harvest_here
 from tests.servers.process import STEP, TRIES, free_port
@@ -124,9 +124,9 @@ class Gatherer:
         running.wait()
         return before
 
-    def mark(self) -> str:
-        """Return the mark of the last change, as the gateway states it."""
-        with urllib.request.urlopen(f"{self.url}gatherer/soif/", timeout=60) as answer:
+    def mark(self, what: str = "gatherer") -> str:
+        """Return the mark of the last change, as the gateway states it; `what`: the Gatherer's database, or `brokers/NAME`."""
+        with urllib.request.urlopen(f"{self.url}{what}/soif/", timeout=60) as answer:
             return str(answer.headers["ETag"])
 
     # ---- the service ---------------------------------------------------------------------------------------------
@@ -148,6 +148,12 @@ class Gatherer:
 
     # ---- content -------------------------------------------------------------------------------------------------
 
+    def define(self, broker: str, text: str) -> None:
+        """Write the definition of a Broker."""
+        folder = self.data / "brokers"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{broker}.toml").write_text(text)
+
     def write(self, name: str, text: str) -> None:
         """Write a file of the tree."""
         (self.tree / name).write_text(text)
@@ -160,6 +166,11 @@ class Gatherer:
         """Return the summaries of the data folder."""
         with Store(self.data, readonly=True) as store:
             return list(latest(store, SUMMARIES.name, "version").values())
+
+    def broker(self, name: str) -> dict[str, Seen]:
+        """Return what a Broker's archive has, by OID."""
+        with Store(self.data, readonly=True) as store:
+            return {one.oid: seen(one) for one in latest(store, archive(name).name, "published").values()}
 
     def own(self) -> dict[str, Seen]:
         """Return the summaries by OID, as they are sent to a collector."""
