@@ -37,7 +37,7 @@ class Nidr:
         self.origin = origin
         self.first, self.nidr, self.reports = machines
         self.rng = random.Random(seed)
-        self.kills = 0
+        self.kills = self.seen = 0
         main = f"{self.first.url}brokers/main/soif"
         self.first.define("main", "stream = true\n")
         self.nidr.define("nidr-sw", f"from = ['{main}?q=type:C']\n")
@@ -97,9 +97,12 @@ class Nidr:
         assert by_place(self.nidr.broker("nidr-doc")) == documents
         nidr, own = by_place(self.nidr.broker("nidr")), by_place(self.nidr.broker("reports"))
         assert nidr == software | documents
+        assert software
+        assert documents
         assert own
         wanted = {place: one for place, one in nidr.items() if "report" in str(one.attributes)}
         assert by_place(self.reports.broker("reports")) == wanted | own
+        self.seen += len(wanted)
 
 
 def text(name: str, rng: random.Random) -> str:
@@ -143,6 +146,7 @@ def test_brokers_equal_their_sources(nidr: Nidr) -> None:
         nidr.equal()
         nidr.disturb()
     assert nidr.kills >= 1
+    assert nidr.seen, "no report was among what NIDR has"
 
 
 @pytest.mark.slow(30)
