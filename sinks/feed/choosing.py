@@ -67,7 +67,8 @@ class ChoosingReader(FeedReader):
     def changes(self, since: Mark | None = None, part: int | None = None, prefix: str = "") -> Iterator[bytes]:
         """Iterate over the compressed stream of changes since a mark; None: of all matches, without removals. See FeedReader."""
         found = super().state()
-        last = found.mark_of(part).number if since is not None else sys.maxsize
+        # What changes meanwhile, too, where everything is asked for; a prefix alone is no base of later changes.
+        last = sys.maxsize if since is None and not prefix else found.mark_of(part).number
         mark, count = self._bound(found.mark_of(part)), 0
         stream = GzipStream()
         named = found._replace(mark=mark)

@@ -131,6 +131,15 @@ def test_mark_is_bound_to_its_query(source: Source) -> None:
     assert source.stream(f"{PATH}?q=title:ship&since={whales.strip(chr(34))}")[0].titles == ["A ship"]
 
 
+def test_prefix_of_a_query(source: Source) -> None:
+    """`prefix` chooses among what matches, of everything and of changes."""
+    path = f"{WHALES}&prefix=http://example.org/a"
+    stream, tag = source.stream(path)
+    assert stream.titles == ["A whale"]
+    source.apply(made("a", 2, title="A white whale"), made("c", 2, title="A white whale"))
+    assert source.changes(path, tag)[0].titles == ["A white whale"]
+
+
 def test_too_many_changes(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too much has changed since a mark, everything that matches is sent: no answer keeps more than so many removals."""
     monkeypatch.setattr(choosing, "MOST", 3)
