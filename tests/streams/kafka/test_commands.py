@@ -289,3 +289,17 @@ def test_roots_pause_and_resume_reach_every_partition(harvest: Run) -> None:
     assert states() == ["paused"]
     harvest("roots", "add", urls[0])
     assert states() == ["paused", "active"]
+
+
+def test_sources_of_brokers_become_roots_once(harvest: Run) -> None:
+    """`broker collect` adds the URLs that Brokers are made from as roots, once, and names what no Broker is made from any more."""
+    harvest("topics", "apply")
+    listing = "http://example.org/brokers/cs/soif/?q=type%3APDF"
+    harvest("broker", "create", "papers", "--from", "http://example.org/brokers/cs?q=type:PDF")
+    harvest("topics", "apply")
+    assert harvest("broker", "collect").stderr == f"harvest: {listing}: the workers collect it\n"
+    assert harvest("broker", "collect").stderr == ""
+    (found,) = [json.loads(line) for line in harvest("roots", "list", "--json").stdout.splitlines()]
+    assert (found["url"], found["depth"]) == (listing, 1)
+    harvest("broker", "remove", "papers")
+    assert "no source of a Broker" in harvest("broker", "collect").stderr
