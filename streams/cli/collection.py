@@ -16,7 +16,7 @@ from sinks.gateway.ports import CollectionError, Event, Finding, ObjectError, St
 from streams.cli.checks import checks
 from streams.cli.common import Failure, explained, open_log, printable
 from streams.cli.feed_access import FeedAccess
-from streams.config.topology import broker_defined, topology_of
+from streams.config.topology import broker_defined, brokers_of, topology_of
 
 if TYPE_CHECKING:
     from schemas.records import Root, Summary
@@ -182,14 +182,19 @@ class GathererCollection:
         return folder_status(log.store, drawn)
 
     def _feed_notes(self, log: LogAccess) -> list[str]:
-        """Return a note if the feed that a worker fills in the data folder lacks a part of its topic."""
+        """Return a note for each feed that a worker fills in the data folder and that lacks a part of its topic."""
         from streams.operations.feed import feed_report
 
-        try:
-            whole, text = feed_report(self._found.data, log)
-        except OSError:
-            return ["the stream for other Gatherers cannot be read: harvest doctor says more"]
-        return [] if whole else [f"the stream for other Gatherers: {text}"]
+        notes = []
+        for broker in ("", *(one.name for one in brokers_of(self._found) if one.stream)):
+            name = f"the stream of the Broker {broker}" if broker else "the stream for other Gatherers"
+            try:
+                whole, text = feed_report(self._found.data, log, broker)
+            except OSError:
+                notes.append(f"{name} cannot be read: harvest doctor says more")
+            else:
+                notes += [] if whole else [f"{name}: {text}"]
+        return notes
 
     def _with_rate(self, status: Status, log: LogAccess) -> Status:
         """Add the rate of answers since the status was last read, if there were any."""

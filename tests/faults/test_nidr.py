@@ -26,6 +26,8 @@ POINTS = (
     "log.commit",
     "log.committed",
     "essence.deliver",
+    "feed.apply",
+    "feed.applied",
 )
 """Points at which a run of the second machine is killed."""
 
