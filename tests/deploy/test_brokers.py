@@ -82,7 +82,7 @@ def test_definitions_are_those_of_the_values(made: list[Manifest], tmp_path: Pat
 
 
 def test_every_pod_of_harvest_has_the_definitions(made: list[Manifest]) -> None:
-    """All pods mount the definitions of the release; the job of the topics, which runs before the release, has a hook of its own."""
+    """All pods mount the definitions of the release; the job of the topics, which runs before it, has a hook of its own."""
     hooks = {one["metadata"]["name"] for one in made if "helm.sh/hook" in one["metadata"].get("annotations", {})}
     pods = [(one, one["spec"]) for one in made if one["kind"] == "Pod"]
     pods += [(one, one["spec"]["template"]["spec"]) for one in made if one["kind"] in ("StatefulSet", "Deployment", "Job")]
