@@ -19,6 +19,7 @@ from streams.cli.feed_access import FeedAccess
 from streams.config.topology import broker_defined, topology_of
 
 if TYPE_CHECKING:
+    from processors.query.terms import Views
     from schemas.records import Root, Summary
     from sinks.feed.reader import FeedReader
     from streams.config.settings import Settings
@@ -92,10 +93,12 @@ class GathererCollection:
         bodies: Bodies | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
+        broker: str = MAIN,
         restricted: bool = False,
     ) -> None:
-        """`restricted`: the Broker that is served accepts only some summaries, so the feed, which has all, is not served."""
+        """`broker`: the one that is served; `restricted`: it accepts only some summaries, so there is no feed, which has all."""
         self._found = found
+        self._broker = broker
         self._restricted = restricted
         self._bodies = bodies
         self._feed = FeedAccess(found)
@@ -122,6 +125,20 @@ class GathererCollection:
         except Exception as error:
             raise CollectionError(_line(error)) from error
         return [Event(one.time, one.topic, one.event, one.reason, one.version) for one in events]
+
+    def views(self) -> Views:
+        """See Collection."""
+        from streams.operations.views import written_out
+
+        try:
+            if not self._found.kafka.brokers and self._is_absent():
+                return {}
+            with open_log(self._found) as log:
+                return written_out(log, self._broker)
+        except CollectionError:
+            raise
+        except Exception as error:
+            raise CollectionError(_line(error)) from error
 
     def findings(self) -> Iterable[Finding]:
         """See Collection."""
@@ -215,7 +232,7 @@ def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
     """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
     served = found.serve.objects and not found.kafka.brokers
     restricted = bool(broker_defined(found, broker).query)
-    return GathererCollection(found, _bodies(found, broker) if served else None, restricted=restricted)
+    return GathererCollection(found, _bodies(found, broker) if served else None, broker=broker, restricted=restricted)
 
 
 def _bodies(found: Settings, broker: str) -> Bodies:
