@@ -237,10 +237,13 @@ def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
 
 def _bodies(found: Settings, broker: str) -> Bodies:
     """Return access to the bytes of the objects of a data folder. Raises Failure."""
-    from streams.cli.wiring import embedded_settings
+    import msgspec
+
+    from streams.cli.wiring import blob_settings, essence_settings, fetch_settings, own_additions
     from streams.edges.object_body import BodyLimits, BodySources, ObjectBodies
     from streams.embedded import runs
     from streams.operations.registered import entry, summary_of
+    from streams.sandbox.values import SandboxLimits
     from streams.store.bodies import open_bodies
     from streams.store.data_folder import known
 
@@ -253,10 +256,13 @@ def _bodies(found: Settings, broker: str) -> Bodies:
             kept = entry(store, broker, oid) if store is not None else None
         return summary_of(kept) if kept is not None else None
 
-    given = embedded_settings(found)
+    added, fetch = own_additions(found), fetch_settings(found)
+    essence, limits = essence_settings(found, found.gatherer, added), msgspec.convert(found.sandbox.model_dump(), SandboxLimits)
     # A client does not wait for a storage that does not answer.
-    sources = BodySources(roots, open_bodies(found.data, given.blobs, patience=0, max_body=given.fetch.largest), found.data, find)
-    return ObjectBodies(sources, BodyLimits.of(given.limits, given.essence, given.fetch.max_file), given.own)
+    sources = BodySources(
+        roots, open_bodies(found.data, blob_settings(found), patience=0, max_body=fetch.largest), found.data, find
+    )
+    return ObjectBodies(sources, BodyLimits.of(limits, essence, fetch.max_file), added)
 
 
 def _empty(note: str) -> Status:
