@@ -149,11 +149,11 @@ def read_definitions(folder: Path, languages: Sequence[str], *, named: bool = Fa
     """
     try:
         found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ENDING and not path.name.startswith("."))
-    except FileNotFoundError:
-        missing = (Mistake("", f"brokers: {folder}: no such folder"),) if named else ()
-        return Definitions((Broker(languages=tuple(languages)),), missing)
     except OSError as error:
-        return Definitions((Broker(languages=tuple(languages)),), (Mistake("", f"brokers: {folder}: {error.strerror}"),))
+        # A data folder that is a file has no definitions; what is wrong with it is told by those who open it.
+        is_missing = isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.exists()
+        wrong_folder = Mistake("", f"brokers: {folder}: {'no such folder' if is_missing else error.strerror}")
+        return Definitions((Broker(languages=tuple(languages)),), (wrong_folder,) if named or not is_missing else ())
     files, mistakes = _names(found)
     defined = {MAIN: Broker(languages=tuple(languages))}
     for name, path in files.items():
