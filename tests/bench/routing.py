@@ -28,7 +28,7 @@ from processors.query.words import words
 from schemas.query import Query
 from schemas.records import Summary
 from sinks.gateway import server
-from sinks.gateway.brokers.ports import BrokerFacts
+from sinks.gateway.brokers.ports import BrokerFacts, StreamSource
 from sinks.gateway.options import GatewayOptions
 from sinks.index.tantivy.index import TantivyIndex
 from streams.config.settings import load
@@ -83,6 +83,10 @@ class Shelf:
         """See Brokers."""
         page = self._open[name].search(query, limit)
         return Answered(name, page.hits, page.total)
+
+    def stream(self, name: str) -> StreamSource:
+        """Refuse: no Broker here has a stream."""
+        raise KeyError(name)
 
     def routed(self, query: Query, limit: int) -> Routed:
         """Refuse: the measurement asks as another gateway does."""
