@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from processors.collector import listing_of
+from streams.cli.routed import gateway_brokers
+from streams.config.settings import load
 from tests.streams.cli.test_collect import gateway
 
 OPTIONS = ("--data", "collector", "--gatherer", "us", "--allow", "127.0.0.0/8", "--pause", "0", "--quiet")
@@ -86,3 +89,21 @@ def test_source_that_is_named_no_more(harvest: Any, source: str) -> None:
     harvest("gather", *OPTIONS)
     assert roots(harvest) == [whole]
     assert held(harvest, "collector", "all") == held(harvest, "source", "main")
+
+
+def test_gateway_of_a_broker_of_some_summaries(harvest: Any, tree: Path) -> None:
+    """The gateway of a Broker with a query of its own sends the stream of that Broker, and none that has more."""
+    define("harvest-data", "main", "stream = true\n")
+    define("harvest-data", "pages", "title = 'Pages'\nquery = 'type:HTML'\nstream = true\n")
+    define("harvest-data", "rest", "query = 'NOT type:HTML'\n")
+    harvest("gather", tree, "--quiet")
+    found = load({"data": Path("harvest-data")})
+    for served, streams in (("main", {"main": 3, "pages": 1}), ("pages", {"pages": 1})):
+        with closing(gateway_brokers(found, served)) as brokers:
+            for name in ("main", "pages", "rest", "other"):
+                if name not in streams:
+                    with pytest.raises(KeyError):
+                        brokers.stream(name)
+                    continue
+                with closing(brokers.stream(name).open()) as reader:
+                    assert reader.state().summaries == streams[name]
