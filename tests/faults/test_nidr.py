@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.store import AbsentError
 from tests.faults.gatherers import DONE, FAILED, KILLED, Gatherer, Seen
 from tests.faults.sites import Site, site
 
@@ -149,6 +150,41 @@ def test_brokers_equal_their_sources(nidr: Nidr) -> None:
         nidr.disturb()
     assert nidr.kills >= 1
     assert nidr.seen, "no report was among what NIDR has"
+
+
+@pytest.mark.slow(10)
+@pytest.mark.timeout(300)
+def test_service_follows_the_sources_of_its_brokers(tmp_path: Path) -> None:
+    """`harvest run` collects what a Broker of it is made from, again and again; both services keep their streams up to date."""
+    often = {"ROOTS_REFRESH": "1", "ROOTS_REFRESH_MIN": "1"}
+    with Gatherer(tmp_path, "source", **often) as source, Gatherer(tmp_path, "us", **often) as us:
+        source.define("texts", "query = 'type:RawText'\nstream = true\n")
+        us.define("theirs", f"from = ['{source.url}brokers/texts']\nstream = true\n")
+        source.write("a.txt", "The first.\n")
+        assert source.run("gather", str(source.tree)).code == DONE
+        source.work()
+        source.until(lambda: answers(source, "texts"))
+        us.work()
+        us.until(lambda: held(us, "theirs") == by_place(source.broker("texts")))
+        source.write("b.txt", "The second.\n")
+        source.remove("a.txt")
+        us.until(lambda: [place[-5:] for place in held(us, "theirs")] == ["b.txt"])
+
+
+def held(gatherer: Gatherer, broker: str) -> dict[str, Seen]:
+    """Return what a Broker has, by place; nothing while there is no data folder yet."""
+    try:
+        return by_place(gatherer.broker(broker))
+    except AbsentError:
+        return {}
+
+
+def answers(gatherer: Gatherer, broker: str) -> bool:
+    """Return whether a gateway sends the stream of a Broker."""
+    try:
+        return bool(gatherer.mark(f"brokers/{broker}"))
+    except OSError:
+        return False
 
 
 @pytest.mark.slow(30)
