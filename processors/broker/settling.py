@@ -77,7 +77,7 @@ class Settling:
             yield from self._show(key, known, given, best)
 
     def repeat(self) -> Iterator[Registered]:
-        """Repeat the publications of a tick that comes again, and of those behind it: the first that comes again repeats them all."""
+        """Repeat the publications of a tick that comes again, and of those behind it: the first to come again repeats them all."""
         for row, value in list(self.rows.scan(TOLD)):
             told = _told(value)
             if told.offset < self.origin.committed:
