@@ -86,6 +86,7 @@ class RemoteBrokers:
         self._client = client
         self._look = look
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._decoding = asyncio.Lock()
 
     async def statistics(self) -> Mapping[str, Statistics]:
         """Return the statistics of the gateway's Brokers. Raises SilentError."""
@@ -100,17 +101,23 @@ class RemoteBrokers:
             known = hashlib.sha256(f"{self.url} {name} {mark}".encode("utf-8", "replace")).hexdigest()
             path = self._data / ELSEWHERE / known
             with suppress(OSError, ValueError):
-                return decode_statistics(path.read_bytes())
+                return await self._decode(path.read_bytes())
         async with self._places:
             data = await self._get(f"api/brokers/{quote(name)}/statistics", MAX_BYTES)
         try:
-            found = decode_statistics(data)
+            found = await self._decode(data)
         except ValueError as error:
             raise SilentError(str(error)) from None
         if path is not None:
             with suppress(OSError):
                 keep_newest(path, data)
         return found
+
+    async def _decode(self, data: bytes) -> Statistics:
+        """Return encoded statistics: other gateways have their turn between any two of this one. Raises ValueError."""
+        async with self._decoding:
+            await asyncio.sleep(0)
+            return decode_statistics(data)
 
     async def search(self, name: str, text: str, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises SilentError."""

@@ -36,10 +36,11 @@ class Journal:
     def note(self, client: str, action: str, arguments: Mapping[str, str], outcome: str) -> None:
         """Record an action."""
         given = " ".join(f"{name}={_escaped(value)}" for name, value in arguments.items() if value)
-        found = Action(int(self._clock() * 1_000), client, action, given, _escaped(outcome)[1:-1])
+        # Where any proxy is believed (serve.proxies), the address is what a client says.
+        found = Action(int(self._clock() * 1_000), _escaped(client)[1:-1], action, given, _escaped(outcome)[1:-1])
         self._latest.append(found)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(found.time / 1_000))
-        self._log(f"administration: {moment} {client} {action}{f' {given}' if given else ''}: {found.outcome}")
+        self._log(f"administration: {moment} {found.client} {action}{f' {given}' if given else ''}: {found.outcome}")
 
     def latest(self) -> Sequence[Action]:
         """Return the latest actions, the last one first."""

@@ -270,7 +270,7 @@ def test_journal_is_bounded_and_escaped() -> None:
     lines: list[str] = []
     journal = Journal(lines.append)
     for at in range(KEPT + 1):
-        journal.note("client", "act", {"at": str(at), "none": "", "long": "x" * 10_000}, f"a\nb{HOSTILE}")
+        journal.note(f"client\x1b]0;x\x07{HOSTILE}", "act", {"at": str(at), "none": "", "long": "x" * 10_000}, f"a\nb{HOSTILE}")
     assert len(journal.latest()) == KEPT
     assert journal.latest()[0].arguments.startswith(f"at='{KEPT}' long='xxx")
     assert len(lines[0]) < 3 * MAX_VALUE
