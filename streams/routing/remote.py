@@ -44,7 +44,7 @@ SHOWN = 2_000
 """Maximum length of a title, a URL or a snippet."""
 
 Model = TypeVar("Model")
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}\Z")]
 
 
 class SilentError(Exception):
@@ -88,14 +88,13 @@ class RemoteBrokers:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._decoding = asyncio.Lock()
 
-    async def statistics(self) -> Mapping[str, Statistics]:
-        """Return the statistics of the gateway's Brokers. Raises SilentError."""
-        listed = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
-        marks = {broker.name: broker.mark for broker in listed}
-        found = await asyncio.gather(*(self._statistics(name, mark) for name, mark in marks.items()))
-        return dict(zip(marks, found, strict=True))
+    async def listed(self) -> Mapping[str, str]:
+        """Return the names of the gateway's Brokers, each with the mark of its statistics. Raises SilentError."""
+        found = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
+        return {broker.name: broker.mark for broker in found}
 
-    async def _statistics(self, name: str, mark: str) -> Statistics:
+    async def statistics(self, name: str, mark: str) -> Statistics:
+        """Return the statistics of a Broker with a mark. Raises SilentError."""
         path = None
         if self._data is not None and mark:
             known = hashlib.sha256(f"{self.url} {name} {mark}".encode("utf-8", "replace")).hexdigest()

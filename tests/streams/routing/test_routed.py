@@ -151,18 +151,35 @@ class Long(Good):
             yield b" " * 65_536
 
 
+class Lined(Good):
+    def listed(self) -> bytes | Iterator[bytes]:
+        return b'{"brokers": [{"name": "bad\\n"}]}'
+
+
 class Named(Good):
     def listed(self) -> bytes | Iterator[bytes]:
         return b'{"brokers": [{"name": "../../gatherer/soif"}]}'
 
 
-@pytest.mark.parametrize("bad", [Html, Endless, Damaged, Infinite, Nan, Textual, Deep, Long, Named])
+@pytest.mark.parametrize("bad", [Html, Endless, Damaged, Infinite, Nan, Textual, Deep, Long, Lined, Named])
 def test_bad_gateway_is_named_and_the_rest_stands(search: Search, bad: type[Good]) -> None:
     """HTML, endless bodies, damaged statistics, scores that are no numbers: the gateway is named with a short reason."""
     found = search("whale", bad("bad", WHALES), Good("good", WHALES))
     assert len(found.silent) == 1
     assert all(0 < len(reason) <= 200 for reason in found.silent.values())
     assert [each.hit.title for each in found.hits] == ["whale 0", "whale 1", "whale 2"]
+
+
+def test_broker_without_statistics_takes_no_other_of_its_gateway_along(search: Search) -> None:
+    """Where a gateway has a Broker that it has counted no words of, that one is named, and the others are asked."""
+
+    class Half(Good):
+        def listed(self) -> bytes | Iterator[bytes]:
+            return b'{"brokers": [{"name": "sea"}, {"name": "empty"}]}'
+
+    found = search("whale", Half("sea", WHALES))
+    assert [name.partition("/brokers/")[2] for name in found.silent] == ["empty"]
+    assert (len(found.hits), found.known) == (3, 1)
 
 
 def test_one_gateway_with_many_brokers_lets_others_have_their_turn(tmp_path: Path) -> None:
@@ -179,8 +196,10 @@ def test_one_gateway_with_many_brokers_lets_others_have_their_turn(tmp_path: Pat
         client, look = Client(settings), NameLookup(settings, lookup, 1)
         many, decoded, heard = RemoteBrokers(url, client, look, tmp_path), 0, set[int]()
         try:
-            assert len(await many.statistics()) == 100
-            asked = asyncio.ensure_future(many.statistics())
+            marks = await many.listed()
+            for name, mark in marks.items():
+                await many.statistics(name, mark)
+            asked = asyncio.gather(*(many.statistics(name, mark) for name, mark in marks.items()))
 
             def count(data: bytes) -> Statistics:
                 nonlocal decoded
