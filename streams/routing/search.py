@@ -84,6 +84,7 @@ class _Search:
         async with _remotes(self._options) as servers:
             places, statistics = await self._known(servers)
             chosen = choose(query, statistics, self._options.most)
+            statistics.clear()  # they are large, and frames of errors may hold them for long
             answers = await self._within(
                 {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
             )  # fmt: skip
@@ -98,7 +99,9 @@ class _Search:
         await self._within({server.url: self._ask_words(server, found) for server in servers}, self._options.deadline / 2)
         own = {_Place(None, name): known for name, known in self._own.items()}
         every = {place.label: (place, known) for place, known in (own | found).items()}
-        return {label: place for label, (place, _) in every.items()}, {label: known for label, (_, known) in every.items()}
+        found.clear()
+        places = {label: place for label, (place, _) in every.items()}
+        return places, {label: known for label, (_, known) in every.items()}
 
     async def _ask_words(self, server: RemoteBrokers, found: dict[_Place, Statistics]) -> None:
         """Add the statistics of a gateway's Brokers to `found` as they arrive. Raises SilentError."""
