@@ -70,6 +70,11 @@ class Broker(msgspec.Struct, frozen=True):
         return tuple(source for source in self.sources if source != GATHERED and not source.startswith(LOCAL))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it accepts every summary of the Gatherer's database: its gateway may show all that is gathered."""
+        return GATHERED in self.sources and not self.query.strip()
+
+    @property
     def fingerprint(self) -> str:
         """Digest of what decides which summaries it holds and how they are published: a changed one has its sources read again."""
         decides = (self.query, self.ttl, self.languages if self.query.strip() else (), self.sources)

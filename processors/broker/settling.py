@@ -77,11 +77,12 @@ class Settling:
             yield from self._show(key, known, given, best)
 
     def repeat(self) -> Iterator[Registered]:
-        """Repeat what earlier ticks have published, if it may be lost."""
+        """Repeat the publications of a tick that comes again, and of those behind it: the first to come again repeats them all."""
         for row, value in list(self.rows.scan(TOLD)):
             told = _told(value)
             if told.offset < self.origin.committed:
                 self.rows.delete(row)
+            if told.offset < self.origin.offset:
                 continue
             key = b"r|" + row[len(TOLD) :]
             known = load(self.rows, key)

@@ -93,7 +93,7 @@ def _known(rows: Rows, record: Summary | Withdrawn) -> Member | None:
 
 def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalogued]:
     known = _known(rows, record)
-    if known is not None and (known.version, known.attempt) == (record.version, record.attempt):
+    if known is not None and known.version == record.version:
         record = _as_confirmed(known, record)
     made = encode(record)
     former: tuple[tuple[bytes, int], ...] = ()
@@ -108,7 +108,7 @@ def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalo
 
 
 def _as_confirmed(known: Member, record: Summary) -> Summary:
-    """Return a summary that is delivered again with the time at which it was confirmed since."""
+    """Return a summary that is delivered again, or made anew under its version, with the time at which it was confirmed since."""
     before = decode(known.record) if known.record else None
     if not isinstance(before, Summary) or before.time <= record.time:
         return record

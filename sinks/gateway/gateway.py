@@ -57,10 +57,11 @@ class Gateway:
         self.indexes = IndexPool(open_index)
         self._plain = Slots(options.searches, options.queue, options.timeout)
         self._expensive = Slots(max(1, options.searches // 2), options.queue // 4, options.timeout)
+        self._routed = Slots(options.searches, options.queue // 4, options.timeout)
         self._slow = Slots(SLOW, 4 * SLOW, options.timeout)
         self._histories = Slots(1, SLOW, options.timeout)
         self._pieces = Slots(1, STREAMS, 60 * options.timeout)
-        self._all = (self._plain, self._expensive, self._slow, self._histories, self._pieces)
+        self._all = (self._plain, self._expensive, self._routed, self._slow, self._histories, self._pieces)
         self._streams: Counter[str] = Counter()
         """Long answers of each client that are being sent."""
         self._ready: tuple[str, float] = ("", 0.0)
@@ -91,6 +92,11 @@ class Gateway:
         """
         check_budget(query, self.options.budget)
         return await self._run(self._slots(cost(query)), request, ask)
+
+    async def routed(self, request: Request, query: Query, ask: Callable[[], Answer]) -> Answer:
+        """As `ask`, with turns of its own: what waits for other gateways holds no turn of those who search here."""
+        check_budget(query, self.options.budget)
+        return await self._run(self._routed, request, ask)
 
     def _slots(self, price: int) -> Slots:
         return self._expensive if price > EXPENSIVE else self._plain

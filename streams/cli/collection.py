@@ -243,7 +243,7 @@ def opened(access: FeedAccess) -> FeedReader:
 def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
     """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
     served = found.serve.objects and not found.kafka.brokers
-    restricted = bool(broker_defined(found, broker).query)
+    restricted = not broker_defined(found, broker).is_whole
     return GathererCollection(found, _bodies(found, broker) if served else None, broker=broker, restricted=restricted)
 
 

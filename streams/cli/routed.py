@@ -90,12 +90,12 @@ def _from_log(read: Callable[[], Answer]) -> Answer:
 
 
 def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
-    """Return all Brokers for the gateway of one; if that one accepts only some summaries, it and its fallback. Raises Failure."""
+    """Return all Brokers for the gateway of one; if that one has only some summaries, it and its fallback. Raises Failure."""
     from streams.cli.broker_streams import BrokerStreams
     from streams.config.topology import broker_defined
 
     served = broker_defined(found, broker)
-    names = [broker, *([served.fallback.broker] if served.fallback else [])] if served.query.strip() else None
+    names = None if served.is_whole else [broker, *([served.fallback.broker] if served.fallback else [])]
     streams = BrokerStreams(found, lambda: open_log(found, bare=True), names)
     return GatewayBrokers(local_brokers(found, names), routing_options(found), streams, served.fallback)
 

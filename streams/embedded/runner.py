@@ -68,7 +68,7 @@ M_ARENA_MAX = -8
 PATIENCE = 60.0
 """Seconds after which an object storage that does not answer ends the run, as a full disk does."""
 SOON = 2_000
-"""ms: an answer of dedup, or the end of a summary in a Broker, that is due within this time belongs to the run."""
+"""ms: an answer of dedup that is due within this time belongs to the run; what a Broker expires, if it was due as the run began."""
 RETRY_HORIZON = 60_000
 """ms: a retry that is due within this time belongs to the run."""
 
@@ -114,6 +114,7 @@ class Embedded:
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
         now_ms.not_before(self._last_time())
+        self._began = now_ms()
         self.blobs = open_bodies(
             folder, settings.blobs, owner=True, clock=now_ms, patience=PATIENCE, max_body=settings.fetch.largest
         )
@@ -304,7 +305,8 @@ class Embedded:
                 if task.stage.name == "frontier" and self._asks and outstanding(rows, horizon):
                     return False
                 due = task.stage.deadline(rows) if task.stage.name != "frontier" and task.stage.deadline else None
-                if due is not None and due <= soon:
+                # Summaries expire as far apart as they were made: waiting for each next one would last as long as that run.
+                if due is not None and due <= (self._began if task.stage.name.startswith("register.") else soon):
                     return False
         return True
 

@@ -240,13 +240,15 @@ def _original(log: LogAccess, one: Rejected) -> Logged | None:
         return None
     key = one.url.encode()
     for logged in _records(log, "objects", partition_of(key, counts["objects"])):
-        if logged.key == key and logged.value is not None and _version(logged.value) == one.version:
+        if logged.key == key and logged.value is not None and _fetched_as(logged.value) == one.version:
             return logged
     return None
 
 
-def _version(value: bytes) -> int:
+def _fetched_as(value: bytes) -> int:
+    """Return the version of a fetched object; -1 for a confirmation, which has its version and no bytes, and for anything else."""
     try:
-        return cast("FetchedObject", decode(value)).version
+        found = cast("FetchedObject", decode(value))
+        return found.version if found.outcome != "unchanged" else -1
     except (DecodeError, AttributeError):
         return -1

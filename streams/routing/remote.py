@@ -44,7 +44,7 @@ SHOWN = 2_000
 """Maximum length of a title, a URL or a snippet."""
 
 Model = TypeVar("Model")
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}\Z")]
 
 
 class SilentError(Exception):
@@ -86,31 +86,37 @@ class RemoteBrokers:
         self._client = client
         self._look = look
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._decoding = asyncio.Lock()
 
-    async def statistics(self) -> Mapping[str, Statistics]:
-        """Return the statistics of the gateway's Brokers. Raises SilentError."""
-        listed = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
-        marks = {broker.name: broker.mark for broker in listed}
-        found = await asyncio.gather(*(self._statistics(name, mark) for name, mark in marks.items()))
-        return dict(zip(marks, found, strict=True))
+    async def listed(self) -> Mapping[str, str]:
+        """Return the names of the gateway's Brokers, each with the mark of its statistics. Raises SilentError."""
+        found = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
+        return {broker.name: broker.mark for broker in found}
 
-    async def _statistics(self, name: str, mark: str) -> Statistics:
+    async def statistics(self, name: str, mark: str) -> Statistics:
+        """Return the statistics of a Broker with a mark. Raises SilentError."""
         path = None
         if self._data is not None and mark:
             known = hashlib.sha256(f"{self.url} {name} {mark}".encode("utf-8", "replace")).hexdigest()
             path = self._data / ELSEWHERE / known
             with suppress(OSError, ValueError):
-                return decode_statistics(path.read_bytes())
+                return await self._decode(path.read_bytes())
         async with self._places:
             data = await self._get(f"api/brokers/{quote(name)}/statistics", MAX_BYTES)
         try:
-            found = decode_statistics(data)
+            found = await self._decode(data)
         except ValueError as error:
             raise SilentError(str(error)) from None
         if path is not None:
             with suppress(OSError):
                 keep_newest(path, data)
         return found
+
+    async def _decode(self, data: bytes) -> Statistics:
+        """Return encoded statistics: other gateways have their turn between any two of this one. Raises ValueError."""
+        async with self._decoding:
+            await asyncio.sleep(0)
+            return decode_statistics(data)
 
     async def search(self, name: str, text: str, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises SilentError."""

@@ -82,16 +82,9 @@ class _Search:
 
     async def run(self, query: Query, limit: int) -> Routed:
         async with _remotes(self._options) as servers:
-            half = await self._within(
-                {server.url: server.statistics() for server in servers}, self._options.deadline / 2
-            )  # fmt: skip
-            places = {name: _Place(None, name) for name in self._own}
-            statistics = dict(self._own)
-            for server in servers:
-                for name, known in half.get(server.url, {}).items():
-                    place = _Place(server, name)
-                    places[place.label], statistics[place.label] = place, known
+            places, statistics = await self._known(servers)
             chosen = choose(query, statistics, self._options.most)
+            statistics.clear()  # they are large, and frames of errors may hold them for long
             answers = await self._within(
                 {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
             )  # fmt: skip
@@ -99,6 +92,28 @@ class _Search:
         hits, repeated = merge(chosen, named, limit)
         total = sum(answer.total for answer in named) - repeated
         return Routed(hits, total, [each.name for each in chosen], self._silent, len(places))
+
+    async def _known(self, servers: Sequence[RemoteBrokers]) -> tuple[dict[str, _Place], dict[str, Statistics]]:
+        """Return the Brokers whose statistics are there when half of the time is over, with these, by label."""
+        found: dict[_Place, Statistics] = {}
+        await self._within({server.url: self._ask_words(server, found) for server in servers}, self._options.deadline / 2)
+        own = {_Place(None, name): known for name, known in self._own.items()}
+        every = {place.label: (place, known) for place, known in (own | found).items()}
+        found.clear()
+        places = {label: place for label, (place, _) in every.items()}
+        return places, {label: known for label, (_, known) in every.items()}
+
+    async def _ask_words(self, server: RemoteBrokers, found: dict[_Place, Statistics]) -> None:
+        """Add the statistics of a gateway's Brokers to `found` as they arrive. Raises SilentError."""
+
+        async def ask(place: _Place, mark: str) -> None:
+            try:
+                found[place] = await server.statistics(place.name, mark)
+            except SilentError as error:
+                self._silent[place.label] = str(error)
+
+        marks = await server.listed()
+        await asyncio.gather(*(ask(_Place(server, name), mark) for name, mark in marks.items()))
 
     def _asked(self, place: _Place, query: Query, limit: int) -> Coroutine[Any, Any, Answered]:
         if place.server is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from processors.essence.extensions import parse_rules
+from streams.brokers import read_definitions
 from streams.cli.app import app
 from streams.config.settings import load
 from streams.topology.flow import TopologySettings, topology
@@ -108,6 +109,15 @@ def test_settings_file_of_the_readme_takes_effect(pages: dict[str, str], tmp_pat
     (tmp_path / "harvest.toml").write_text(example)
     found = load({}, tmp_path / "harvest.toml", {})
     assert tomllib.loads(example) == {"retention": found.retention, "fetch": {"pause": found.fetch.pause}}
+
+
+def test_definition_of_a_broker_is_one(pages: dict[str, str], tmp_path: Path) -> None:
+    """The definition of a Broker in `streams/config` is one without a mistake, where the Brokers that it names are there."""
+    (text,) = re.findall(r"(?ms)^```toml\n(title = .*?)^```", pages["streams/config/README.md"])
+    (tmp_path / "reports.toml").write_text(text)
+    for name in ("nidr", "abstracts"):
+        (tmp_path / f"{name}.toml").touch()
+    assert read_definitions(tmp_path, ("en",)).mistakes == ()
 
 
 def test_program_rules_of_the_readme_take_effect(pages: dict[str, str]) -> None:

@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -58,14 +59,17 @@ Bits = npt.NDArray[np.bool_]
 
 
 class _Encoded(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Statistics as they are sent; `filter`: the bitmap if it is `plain`, else the distances of its bits."""
+    """Statistics as they are sent; `filter`: the bitmap if it is `plain`, else the distances of its bits.
+
+    Lengths are limits of the type, which refuses a longer list before any of it is made.
+    """
 
     summaries: int
     occurrences: int
     error: int
-    languages: tuple[str, ...]
-    words: list[str]
-    frequencies: list[int]
+    languages: Annotated[tuple[str, ...], msgspec.Meta(max_length=len(LANGUAGES))]
+    words: Annotated[list[str], msgspec.Meta(max_length=MOST_WORDS)]
+    frequencies: Annotated[list[int], msgspec.Meta(max_length=MOST_WORDS)]
     bits: int
     plain: bool
     filter: bytes
@@ -258,7 +262,7 @@ def _check(found: _Encoded) -> None:
         raise ValueError("statistics of words in a language that is not known here")
     if not LEAST_BITS <= found.bits <= MOST_BITS:
         raise ValueError("impossible statistics of words: the size of the filter")
-    if found.plain and len(found.filter) != 1 << (found.bits - 3):
+    if len(found.filter) > 1 << (found.bits - 1) or (found.plain and len(found.filter) != 1 << (found.bits - 3)):
         raise ValueError("impossible statistics of words: the length of the filter")
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 KEPT = 100
 """Actions that are kept in memory for the page."""
+STRANGERS = 20
+"""Refusals of those who have not logged in that are kept beside them: however many, they push no action out."""
 MAX_VALUE = 200
 """Maximum characters of an argument and of an outcome."""
 
@@ -32,18 +34,20 @@ class Journal:
     def __init__(self, log: Callable[[str], object], clock: Callable[[], float] = time.time) -> None:
         self._log, self._clock = log, clock
         self._latest: deque[Action] = deque(maxlen=KEPT)
+        self._strangers: deque[Action] = deque(maxlen=STRANGERS)
 
-    def note(self, client: str, action: str, arguments: Mapping[str, str], outcome: str) -> None:
-        """Record an action."""
+    def note(self, client: str, action: str, arguments: Mapping[str, str], outcome: str, *, stranger: bool = False) -> None:
+        """Record an action; `stranger`: of somebody who has not logged in."""
         given = " ".join(f"{name}={_escaped(value)}" for name, value in arguments.items() if value)
-        found = Action(int(self._clock() * 1_000), client, action, given, _escaped(outcome)[1:-1])
-        self._latest.append(found)
+        # Where any proxy is believed (serve.proxies), the address is what a client says.
+        found = Action(int(self._clock() * 1_000), _escaped(client)[1:-1], action, given, _escaped(outcome)[1:-1])
+        (self._strangers if stranger else self._latest).append(found)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(found.time / 1_000))
-        self._log(f"administration: {moment} {client} {action}{f' {given}' if given else ''}: {found.outcome}")
+        self._log(f"administration: {moment} {found.client} {action}{f' {given}' if given else ''}: {found.outcome}")
 
     def latest(self) -> Sequence[Action]:
         """Return the latest actions, the last one first."""
-        return list(self._latest)[::-1]
+        return sorted((*self._strangers, *self._latest), key=lambda action: action.time)[::-1]
 
 
 def _escaped(value: str) -> str:

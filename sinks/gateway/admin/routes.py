@@ -39,6 +39,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+FOREIGN = "this form was sent by another site, or the proxy does not pass the browser's Host on"
+
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -83,11 +85,11 @@ class AdminRoutes:
     async def log_in(self, request: Request) -> Response:
         """Give a cookie to who knows the token."""
         if not self._is_same_origin(request, needed=True):
-            return self._refused(request, "log in", "this form was sent by another site", 403)
+            return self._refused(request, "log in", FOREIGN, 403)
         form = await read_form(request)
         back = local_path(form.get("next", ADMIN))
         if not self._sessions.is_token(form.get("token", "").strip().encode()):
-            self._journal.note(client_of(request), "log in", {}, "refused: not the token")
+            self._journal.note(client_of(request), "log in", {}, "refused: not the token", stranger=True)
             return self._asked(request, back, 403, wrong=True)
         self._journal.note(client_of(request), "log in", {}, "done")
         response = RedirectResponse(f"{request.scope.get('root_path', '')}{back}", 303, HEADERS)
@@ -133,14 +135,14 @@ class AdminRoutes:
     def _refusal(self, visit: Visit, form: Mapping[str, str]) -> str:
         """Return why an action is refused; empty if it is not."""
         if not self._is_same_origin(visit.request, needed=bool(visit.cookie)):
-            return "this form was sent by another site"
+            return FOREIGN
         if visit.cookie and not self._sessions.is_form_token(visit.cookie, form.get("form", "")):
             return "this form is not of your session: load the page again"
         return ""
 
     def _refused(self, request: Request, action: str, reason: str, status: int) -> Response:
         """Record the refusal of an action, and return the answer."""
-        self._journal.note(client_of(request), action, {}, f"refused: {reason}")
+        self._journal.note(client_of(request), action, {}, f"refused: {reason}", stranger=self._visit(request) is None)
         self._gateway.metrics.refused.labels("form").inc()
         return PlainTextResponse(f"{reason}\n", status, HEADERS)
 

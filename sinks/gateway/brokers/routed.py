@@ -86,7 +86,7 @@ class RoutedRoutes:
     async def _answer(self, request: Request, text: str) -> Mapping[str, Any]:
         try:
             tree = _parsed(text)
-            return {"answer": await self._gateway.ask(request, tree, lambda: self._brokers.routed(tree, SHOWN))}
+            return {"answer": await self._gateway.routed(request, tree, lambda: self._brokers.routed(tree, SHOWN))}
         except QueryError as error:
             return {"refused": error.message}
 

@@ -57,7 +57,8 @@ def _example(name: str) -> str:
     from streams.brokers import ENDING
 
     folder = resources.files("sinks").joinpath("examples")
-    known = sorted(path.name.removesuffix(ENDING) for path in folder.iterdir()) if folder.is_dir() else []
+    paths = folder.iterdir() if folder.is_dir() else ()
+    known = sorted(path.name.removesuffix(ENDING) for path in paths if path.name.endswith(ENDING))
     if name not in known:
         there = f"there are {', '.join(known)}" if known else "there are none in this installation"
         raise Failure(f"--example {printable(name)}: no such example ({there})", USAGE)
@@ -174,11 +175,11 @@ def remove(name: Name, data: Data = None, config: Config = None) -> None:
 
     found = settings(config, data=data)
     defined = definitions_of(found)
-    if name == MAIN:
+    if name == MAIN and name not in defined.files:
         raise Failure(f"{MAIN} cannot be removed: it is there without a definition", USAGE)
     if name not in defined.files:
         raise Failure(f"{printable(name)}: no definition in {definitions_folder(found)}", USAGE)
-    if users := [broker.name for broker in defined.brokers if _needs(broker, name)]:
+    if name != MAIN and (users := [broker.name for broker in defined.brokers if _needs(broker, name)]):
         raise Failure(f"{name}: {', '.join(users)} is made from it, or falls back on it: change or remove that one first")
     if not found.kafka.brokers and (runner := runner_of(found.data)):
         raise Failure(f"{name}: a runner is at work on {found.data} (process {runner}): stop it first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tracemalloc
 from collections.abc import Iterable
 
 import msgspec
@@ -134,6 +135,7 @@ GOOD = (1, 2, 0, ("en",), ["whale"], [1], 8, False, b"\x05")
         packed(1, 2, 0, (), ["a" * 129], [1], *GOOD[6:]), packed(1, 2, 0, (), [""], [1], *GOOD[6:]),
         packed(*GOOD[:6], 60, False, b""), packed(*GOOD[:6], 8, False, b"\xff"), packed(*GOOD[:6], 8, False, b"\xff\x01"),
         packed(*GOOD[:6], 8, True, b"\x01"), packed(*GOOD[:6], 8, False, "text"),
+        packed(*GOOD[:6], 8, False, bytes(129)),
         packed(1, 2, 0, (), ["a"], [float("nan")], *GOOD[6:]),
     ],
 )  # fmt: skip
@@ -143,6 +145,20 @@ def test_bad_statistics_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"statistics") as raised:
         decode_statistics(data)
     assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("place", [3, 4, 5])
+def test_long_lists_are_refused_before_they_are_made(place: int) -> None:
+    """A few hundred bytes that unpack to a list of millions cost no more memory than their unpacked bytes."""
+    data = packed(*GOOD[:place], ("",) * 4_000_000, *GOOD[place + 1 :])
+    assert len(data) < 1_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="statistics"):
+            decode_statistics(data)
+        assert tracemalloc.get_traced_memory()[1] < 16_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_statistics_have_no_word() -> None:

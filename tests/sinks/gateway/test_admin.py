@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sinks.gateway.admin.actions import ACTIONS
-from sinks.gateway.admin.journal import KEPT, MAX_VALUE, Journal
+from sinks.gateway.admin.journal import KEPT, MAX_VALUE, STRANGERS, Journal
 from sinks.gateway.admin.routes import COOKIE, PAGES
 from tests.sinks.gateway.admin_double import AdministrationDouble
 from tests.sinks.gateway.doubles import HOSTILE
@@ -270,11 +270,23 @@ def test_journal_is_bounded_and_escaped() -> None:
     lines: list[str] = []
     journal = Journal(lines.append)
     for at in range(KEPT + 1):
-        journal.note("client", "act", {"at": str(at), "none": "", "long": "x" * 10_000}, f"a\nb{HOSTILE}")
+        journal.note(f"client\x1b]0;x\x07{HOSTILE}", "act", {"at": str(at), "none": "", "long": "x" * 10_000}, f"a\nb{HOSTILE}")
     assert len(journal.latest()) == KEPT
     assert journal.latest()[0].arguments.startswith(f"at='{KEPT}' long='xxx")
     assert len(lines[0]) < 3 * MAX_VALUE
     assert all(line.isprintable() for line in lines)
+
+
+def test_strangers_push_no_action_out_of_the_log(client: Client) -> None:
+    """However often somebody without the token asks, what was done is still on the page, and a few refusals beside it."""
+    ask = client(token=TOKEN)
+    assert post(ask, "roots/remove", {"root": ROOT}, BEARER)[0] == 200
+    for _ in range(KEPT):
+        assert post(ask, "roots/add", {})[0] == 401
+        assert post(ask, "login", {"token": "wrong token"})[0] == 403
+    shown = ask.get("/admin/log", headers=BEARER).text
+    assert "done: remove" in shown
+    assert shown.count("refused: ") == STRANGERS
 
 
 def test_root_path_is_before_every_address(client: Client) -> None:

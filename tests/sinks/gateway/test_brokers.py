@@ -1,12 +1,18 @@
-"""The page over all Brokers shows nothing that a browser would obey, whatever summaries and gateways say."""
+"""The page over all Brokers shows nothing that a browser would obey, and delays nobody, whatever summaries and gateways say."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from starlette.testclient import TestClient
 
+from processors.query.routing.merging import Routed
 from processors.query.routing.statistics import decode_statistics
+from schemas.query import Query
+from tests.sinks.gateway.doubles import BrokersDouble
 
 
 def test_page_over_all_brokers_is_inert(client: Callable[..., TestClient]) -> None:
@@ -30,3 +36,24 @@ def test_brokers_are_read_with_the_token_alone(client: Callable[..., TestClient]
     closed = client(token="a-token-of-16-chars")
     for path in ("/api/brokers", "/api/brokers/main/statistics", "/api/brokers/main/search?q=whale", "/brokers?q=whale"):
         assert closed.get(path).status_code == 401, path
+
+
+def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While searches that were routed wait for gateways that hang, the Broker's own search has its turn."""
+    begun, end = threading.Event(), threading.Event()
+
+    def hang(brokers: BrokersDouble, query: Query, limit: int) -> Routed:
+        begun.set()
+        end.wait()
+        return Routed([], 0, [])
+
+    monkeypatch.setattr(BrokersDouble, "routed", hang)
+    ask = client(searches=1, timeout=1.0)
+    with ThreadPoolExecutor(1) as threads:
+        routed = threads.submit(ask.get, "/brokers", params={"q": "whale"})
+        begun.wait()
+        try:
+            assert ask.get("/api/search", params={"q": "whale"}).status_code == 200
+        finally:
+            end.set()
+        assert routed.result().status_code == 200

@@ -74,6 +74,14 @@ def test_runner_at_work_is_named(harvest: Any, tree: Path) -> None:
     assert "main cannot be removed" in harvest("broker", "remove", "main", code=2).stderr
 
 
+def test_file_of_main_is_removed(harvest: Any) -> None:
+    """`remove main` removes a definition of main, also where another Broker is made from it: main stays, with its defaults."""
+    harvest("broker", "create", "main", "--query", "whale")
+    harvest("broker", "create", "over", "--from", "broker:main")
+    assert "main.toml: removed" in harvest("broker", "remove", "main").stderr
+    assert "query" not in harvest("broker", "show", "main").stdout
+
+
 def test_shown_definition_is_a_definition(tmp_path: Path) -> None:
     """What `show` prints defines the same Broker again."""
     text = 'title = "a \\"b\\" \\u007f"\nfacets = ["year"]\nstream = true\n[rank]\nlinks = 0.5\n[fallback]\nbroker = "main"\n'

@@ -45,6 +45,12 @@ def test_every_example_answers_the_query_of_the_readme(harvest: Any, tmp_path: P
     assert both == software | documents
 
 
+def test_only_definitions_are_examples(harvest: Any) -> None:
+    """Another file of the folder is no example, and is not proposed as one."""
+    said = harvest("broker", "create", "one", "--example", "README.md", code=2).stderr
+    assert "no such example (there are abstracts, " in said
+
+
 def test_examples_are_short_and_explained() -> None:
     """An example has at most 15 lines, begins with what it is, and has a title."""
     for path in EXAMPLES.glob("*.toml"):

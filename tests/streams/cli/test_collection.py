@@ -71,8 +71,9 @@ def test_broker_of_some_summaries_serves_no_stream_of_all(harvest: Any, tree: Pa
     """The stream has what such a Broker leaves out, so that its gateway refuses it; that of the main one serves it."""
     harvest("gather", tree, "--quiet")
     define("public", "query = 'type:html'")
+    define("part", "from = ['broker:public']")
     found = settings_of(harvest)
-    for broker, served in (("main", True), ("public", False)):
+    for broker, served in (("main", True), ("public", False), ("part", False)):
         gateway = collection_of(found, broker)
         if served:
             gateway.feed().close()

@@ -121,10 +121,13 @@ def test_page_over_all_brokers_routes_its_search(client: TestClient) -> None:
 
 
 def test_gateway_of_a_filtered_broker_has_no_other(gathered: Any) -> None:
-    """Whoever serves a Broker with a query of its own does not open the others."""
-    brokers = gateway_brokers(load({}, None), "pages")
-    assert [each.name for each in brokers.facts()] == ["pages"]
-    brokers.close()
+    """Whoever serves a Broker with a query of its own, or one over other Brokers, does not open the others."""
+    define("above", "from = ['broker:pages']")
+    gathered("gather", "--quiet")
+    for name in ("pages", "above"):
+        brokers = gateway_brokers(load({}, None), name)
+        assert [each.name for each in brokers.facts()] == [name]
+        brokers.close()
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -11,10 +13,15 @@ import pytest
 
 from processors.query import parse
 from processors.query.routing.merging import Routed
+from processors.query.routing.statistics import Statistics, decode_statistics
 from schemas.ports import Log
 from streams.config.settings import SettingsError, load
+from streams.fetch.adapters.web import Client
+from streams.fetch.name_lookup import NameLookup, lookup
 from streams.fetch.settings import FetchSettings
+from streams.routing import remote
 from streams.routing.local import LocalBrokers
+from streams.routing.remote import RemoteBrokers
 from streams.routing.search import Options, routed_search
 from tests.sinks.gateway.doubles import summary
 from tests.streams.routing.gateways import Answer, Good, served
@@ -144,18 +151,73 @@ class Long(Good):
             yield b" " * 65_536
 
 
+class Lined(Good):
+    def listed(self) -> bytes | Iterator[bytes]:
+        return b'{"brokers": [{"name": "bad\\n"}]}'
+
+
 class Named(Good):
     def listed(self) -> bytes | Iterator[bytes]:
         return b'{"brokers": [{"name": "../../gatherer/soif"}]}'
 
 
-@pytest.mark.parametrize("bad", [Html, Endless, Damaged, Infinite, Nan, Textual, Deep, Long, Named])
+@pytest.mark.parametrize("bad", [Html, Endless, Damaged, Infinite, Nan, Textual, Deep, Long, Lined, Named])
 def test_bad_gateway_is_named_and_the_rest_stands(search: Search, bad: type[Good]) -> None:
     """HTML, endless bodies, damaged statistics, scores that are no numbers: the gateway is named with a short reason."""
     found = search("whale", bad("bad", WHALES), Good("good", WHALES))
     assert len(found.silent) == 1
     assert all(0 < len(reason) <= 200 for reason in found.silent.values())
     assert [each.hit.title for each in found.hits] == ["whale 0", "whale 1", "whale 2"]
+
+
+def test_broker_without_statistics_takes_no_other_of_its_gateway_along(search: Search) -> None:
+    """Where a gateway has a Broker that it has counted no words of, that one is named, and the others are asked."""
+
+    class Half(Good):
+        def listed(self) -> bytes | Iterator[bytes]:
+            return b'{"brokers": [{"name": "sea"}, {"name": "empty"}]}'
+
+    found = search("whale", Half("sea", WHALES))
+    assert [name.partition("/brokers/")[2] for name in found.silent] == ["empty"]
+    assert (len(found.hits), found.known) == (3, 1)
+
+
+def test_one_gateway_with_many_brokers_lets_others_have_their_turn(tmp_path: Path) -> None:
+    """Between the statistics of two Brokers of a gateway, which are at hand from before, the answers of others are heard."""
+
+    class Many(Good):
+        def __call__(self, path: str) -> bytes | Iterator[bytes]:
+            if path == "/api/brokers":
+                return json.dumps({"brokers": [{"name": f"b{at}", "mark": "m"} for at in range(100)]}).encode()
+            return self.statistics()
+
+    async def turns(url: str) -> int:
+        settings = FetchSettings(allow=("127.0.0.0/8",))
+        client, look = Client(settings), NameLookup(settings, lookup, 1)
+        many, decoded, heard = RemoteBrokers(url, client, look, tmp_path), 0, set[int]()
+        try:
+            marks = await many.listed()
+            for name, mark in marks.items():
+                await many.statistics(name, mark)
+            asked = asyncio.gather(*(many.statistics(name, mark) for name, mark in marks.items()))
+
+            def count(data: bytes) -> Statistics:
+                nonlocal decoded
+                decoded += 1
+                return decode_statistics(data)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(remote, "decode_statistics", count)
+                while not asked.done():
+                    heard.add(decoded)
+                    await asyncio.sleep(0)
+        finally:
+            look.close()
+            await client.close()
+        return len(heard)
+
+    with served(Many("many", WHALES)) as url:
+        assert asyncio.run(turns(url)) >= 100
 
 
 def test_loopback_is_refused_unless_it_is_allowed(search: Search) -> None:

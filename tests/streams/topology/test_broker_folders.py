@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from processors.broker.definition import Broker
 from processors.broker.entry import decode_entry
 from schemas.codec import decode, encode
 from schemas.records import Removed, Summary
+from streams.embedded.runner import Embedded, EmbeddedSettings
 from streams.embedded.turns import Inbox, Turns
 from streams.store import FolderBlobs, Store
 from streams.topology.flow import TopologySettings, topology
@@ -118,6 +120,25 @@ def test_short_time_to_live_removes_what_is_old(run: Run) -> None:
     run(both, gathered())
     assert held(run(both, of="brief")) == set()
     assert len(held(run(both))) == 30
+
+
+def test_run_does_not_wait_for_what_expires_next(tmp_path: Path) -> None:
+    """What was due in a Broker as a run began belongs to the run; it does not wait for what is due later, however soon."""
+    flow = TopologySettings(brokers=(Broker(ttl=60),))
+    runner = Embedded(tmp_path, EmbeddedSettings(partitions=1, children=1, flow=flow), pytest.fail)
+    runner.sinks.clear()
+    with closing(runner.store), closing(runner._reading):
+        assert [_finished_with(runner, runner._began + later) for later in (0, 1)] == [False, True]
+
+
+def _finished_with(runner: Embedded, due: int) -> bool:
+    """Whether a run is over in which one summary is due at a time."""
+    with runner.store.transaction() as tx:
+        rows = tx.rows("register.main", 0)
+        for key, _ in list(rows.scan(b"e|")):
+            rows.delete(key)
+        rows.put(b"e|%013d|o" % due, b"")
+    return runner.finished()
 
 
 def test_newer_time_of_an_equal_version_is_published(run: Run) -> None:

@@ -8,9 +8,12 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from processors.broker import register
 from processors.broker.definition import Broker
-from schemas.records import Removed, Summary
-from tests.streams.topology.broker_worlds import FAR, Gathered, archive, check, published, rest, simulator
+from schemas.ports import Origin
+from schemas.records import Removed, Summary, Tick
+from streams.simulator import MemoryRows
+from tests.streams.topology.broker_worlds import FAR, Gathered, archive, check, published, rest, simulator, summary
 
 WHALES = Broker("whales", query="whale")
 BRIEF = Broker("brief", ttl=600)
@@ -69,6 +72,23 @@ def test_nothing_expires_that_was_confirmed_in_time(seed: int) -> None:
     sim.now += 601_000
     rest(sim)
     assert {one.reason for one in archive(sim, "brief").values()} <= {"expired", "gone"}  # type: ignore[union-attr]
+
+
+def test_ticks_that_are_not_committed_yet_repeat_nothing_until_one_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tick publishes its own removals, however late offsets are committed; the first that comes again repeats all of them."""
+    monkeypatch.setattr(register, "CHUNK", 2)
+    rows, plan = MemoryRows(), register.Plan.of(BRIEF)
+
+    def publish(record: Summary | Tick, topic: str, offset: int) -> list[str]:
+        made = list(register.register(rows, record, Origin(topic, 0, offset, 0), plan))
+        return sorted(one.oid for one in made if isinstance(one, Removed))
+
+    for number in range(6):
+        publish(summary(f"o{number}", f"{FAR}/{number}", 1, 1_000, f"w{number}"), "summaries", number)
+    told = [publish(Tick(time=1_000_000), "register.brief.ticks", offset) for offset in range(3)]
+    assert told == [["o0", "o1"], ["o2", "o3"], ["o4", "o5"]]
+    again = [publish(Tick(time=1_000_000), "register.brief.ticks", offset) for offset in range(3)]
+    assert again == [sorted(f"o{number}" for number in range(6)), [], []]
 
 
 CHANGES = {

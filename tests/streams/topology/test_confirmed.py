@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from processors.broker.register import Plan, register
 from processors.gatherer.catalog import Catalogued, Input, catalog
 from schemas.ports import Origin
 from schemas.records import Annotation, Complete, Confirmed, Partial, Record, Removed, Summary, Withdrawn
@@ -63,6 +64,15 @@ def test_a_redelivered_confirmation_is_repeated_and_an_older_one_is_not() -> Non
     assert give(confirmed(2, LATER - 1)) == []
     (again,) = give(summary(URL, "", 1))
     assert again.time == LATER
+
+
+def test_another_attempt_at_a_confirmed_version_is_published_by_a_broker() -> None:
+    """An object that is summarized anew under its version, as by a retry, reaches a Broker although it was confirmed since."""
+    give, rows = Catalog(), MemoryRows()
+    made = (*give(summary(URL, "", 1)), *give(confirmed(2, LATER)), *give(replace(summary(URL, "", 1), attempt="b", type="Text")))
+    assert [one.time for one in made][1:] == [LATER, LATER]
+    published = [one for n, record in enumerate(made) for one in register(rows, record, Origin("summaries", 0, n, n), Plan())]
+    assert [one.type for one in published if isinstance(one, Summary)][2:] == ["Text"]
 
 
 def test_a_confirmation_brings_nothing_back() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.ports import Logged
-from schemas.records import Rejected
+from schemas.records import FetchedObject, Rejected
 from streams.logs import StoreLog
 from streams.operations.dead_letters import RETRIED, resolved_offsets, retry, standing
 from streams.store import Store
@@ -63,6 +63,15 @@ def test_retry_that_fails_at_once_survives_upkeep(store: Store) -> None:
     retry(FastLog(store, lambda: reject(store, "again")), one)
     *_, spent = _drained(store)
     assert sorted(offset for offsets in spent.values() for offset in offsets) == [0, 2]
+
+
+def test_a_confirmation_is_not_put_back_for_the_object(store: Store) -> None:
+    """An object whose record was trimmed cannot be tried again, though its confirmation of the same version is still there."""
+    store.append("objects", [(URL.encode(), FetchedObject(url=URL, version=1, time=2, outcome="unchanged"))])
+    store.append("rejected", [(URL.encode(), Rejected(stage="essence", reason="crashed", url=URL, version=1, time=1))])
+    (one,) = standing(StoreLog(store))
+    assert not retry(StoreLog(store), one)
+    assert standing(StoreLog(store)) == [one]
 
 
 def test_retry_of_an_earlier_version_of_the_program_ends_all_before(store: Store) -> None:
