@@ -53,17 +53,23 @@ class LogRegistry:
 
 def registration_of(found: Settings, broker: str, *, withdraw: bool = False) -> Registration:
     """Return the registration of the gateway of a Broker. Raises Failure where the settings do not suffice."""
-    from streams.config.settings import SettingsError
+    try:
+        return _registration(found, broker, withdraw=withdraw)
+    except Exception as error:
+        if (line := explained(error)) is None:
+            raise
+        raise Failure(*line) from error
+
+
+def _registration(found: Settings, broker: str, *, withdraw: bool) -> Registration:
     from streams.config.topology import broker_defined
 
-    given = found.registry
-    try:
-        defined = broker_defined(found, broker)
-    except SettingsError as error:
-        raise Failure(str(error), USAGE) from None
+    given, defined, gatherer = found.registry, broker_defined(found, broker), _gatherer(found)
     if not given.url:
         raise Failure("registry.url: missing; it is the URL under which others reach this gateway (--url)", USAGE)
-    name = given.name or f"{found.gatherer}/{broker}"
+    if not (given.name or gatherer):
+        raise Failure("registry.name: missing; without it the name of a pod would be the name of this server (--name)", USAGE)
+    name = given.name or f"{gatherer}/{broker}"
     if withdraw:
         return _checked(Registration(given.url, name))
     facts = {
@@ -71,7 +77,7 @@ def registration_of(found: Settings, broker: str, *, withdraw: bool = False) -> 
         "title": given.title or defined.title or name,
         "description": given.description,
         "broker": broker,
-        "gatherer": found.gatherer,
+        "gatherer": gatherer,
         "summaries": _count(found, broker),
         "version": f"harvest {version('harvest')}",
         "contact": given.contact,
@@ -83,6 +89,15 @@ def registration_of(found: Settings, broker: str, *, withdraw: bool = False) -> 
     if given.statistics and (known := _statistics(found, broker)):
         attributes.append(Attribute(STATISTICS, known))
     return _checked(Registration(given.url, name, given.ttl, tuple(attributes)))
+
+
+def _gatherer(found: Settings) -> str:
+    """Return the name of the Gatherer; empty where it is not known: on Kafka, a machine that serves has another name."""
+    from streams.cli.objectnames import gatherer_of
+
+    if found.kafka.brokers:
+        return found.gatherer if "gatherer" in found.model_fields_set else ""
+    return gatherer_of(found)
 
 
 def _checked(made: Registration) -> Registration:

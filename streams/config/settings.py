@@ -52,7 +52,8 @@ PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
 HIDDEN = re.compile(
-    r"(serve|registry)\.token|kafka\.registry|kafka\.security(\..*)?|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
+    r"serve\.token|registry\.(token|servers)|routing\.servers|kafka\.registry|kafka\.security(\..*)?"
+    r"|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
 )
 """Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""
 
