@@ -19,9 +19,11 @@ from urllib.parse import quote
 import pytest
 
 from processors.registry.template import Registration, parse
-from streams.cli.common import Failure
+from streams.cli.common import Failure, open_log
 from streams.cli.registering import RETRY, LogRegistry, Renewals, registration_of, send
+from streams.clock import now_ms
 from streams.config.settings import SettingsError, load
+from streams.operations.registrations import append_registrations
 from tests.processors.registry.samples import server
 
 TOKEN = "correct-horse-battery-staple"
@@ -269,3 +271,20 @@ def test_two_gateways(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(BlockingIOError):
             dialled.accept()
     assert parse(registration_of(load({"data": Path("cs")}), "main").encoded()).name == "cs-host/main"
+
+
+@pytest.mark.slow(30)
+def test_many_servers_are_searched_as_any_others(harvest: Any, tree: Path) -> None:
+    """10,000 registrations in one batch are summarized and indexed beside files, and each is found by what it states."""
+    harvest("broker", "create", "registry", "--query", "type:Server")
+    with open_log(load({"data": Path("harvest-data")}, None, {}), writing=True) as log:
+        append_registrations(log, (server(number, time_to_live=604_800) for number in range(10_000)), now_ms())
+    harvest("gather", tree, "--quiet")
+    assert harvest("search", "--broker", "registry", "--count", "type:Server reports").stdout == "10000\n"
+    (hit,) = harvest.lines("search", "--broker", "registry", "title:number4711")
+    assert hit["url"] == "http://h4711.example/"
+    assert "Ishmael" in harvest("search", "Ishmael").stdout
+    lines = harvest("why", server(4711).object_url).stdout
+    assert "registered" in lines
+    assert "requested" not in lines
+    assert "server-4711" in harvest("show", "--broker", "registry", server(4711).object_url).stdout
