@@ -18,13 +18,13 @@ from urllib.parse import quote
 
 import pytest
 
-from processors.registry.template import Registration, parse
+from processors.registry.template import MAX_STATISTICS, Registration, parse
 from streams.cli.common import Failure, open_log
 from streams.cli.registering import RETRY, LogRegistry, Renewals, registration_of, send
 from streams.clock import now_ms
 from streams.config.settings import SettingsError, load
 from streams.operations.registrations import append_registrations
-from tests.processors.registry.samples import server
+from tests.processors.registry.samples import server, template
 
 TOKEN = "correct-horse-battery-staple"
 HERE = {"registry.url": "http://h.example"}
@@ -78,11 +78,17 @@ def test_registration_states_the_gateway(harvest: Any, tree: Path) -> None:
 
 
 def test_statistics_are_sent_if_asked_for(harvest: Any, tree: Path) -> None:
-    """With registry.statistics, the registration has those of the Broker's words, and the registry does not search them."""
+    """With registry.statistics, the registration has those of the words; a registry keeps them, and does not search them."""
     harvest("gather", tree, "--quiet")
     found = load({"data": Path("harvest-data"), **HERE, "registry.statistics": True}, None, {})
     (statistics,) = registration_of(found, "main").template().values("statistics")
     assert statistics.startswith(b"harvest-words 1\n")
+    largest = parse(template(statistics=b"zebra \xff" + bytes(MAX_STATISTICS - 7)))
+    LogRegistry(found).take(largest)
+    harvest("gather", tree, "--quiet")
+    assert harvest("search", "--count", "zebra").stdout == "0\n"
+    (hit,) = harvest.lines("search", "type:Server")
+    assert f"statistics{{{MAX_STATISTICS}}}" in harvest("show", hit["oid"]).stdout
 
 
 def test_settings_that_do_not_suffice_are_one_line(harvest: Any) -> None:
