@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def registered(walk: Walk, body: BinaryIO) -> Iterator[Summary | Rejected]:
     """Yield the summary of a registration, or its rejection."""
+    walk.progress("")  # a crash while it is read is that of the object
     if "" in walk.skip:
         walk.damage = walk.skip[""]
     else:

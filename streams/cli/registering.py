@@ -145,8 +145,11 @@ def send(server: str, token: str, registration: Registration) -> str:
             answer = connection.getresponse()
             text = answer.read(MAX_ANSWER).decode("utf-8", "replace")
     except (OSError, HTTPException) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+        reason = (isinstance(error, OSError) and error.strerror) or type(error).__name__
         raise Failure(f"{server}: {printable(reason)}") from None
+    except ValueError:  # its text would show the token
+        raise Failure(f"{printable(server)}: its URL or the token has a character that no request can have") from None
+    text = text.replace(token, "...") if token else text
     if answer.status != 200:
         raise Failure(f"{server}: {answer.status}: {printable(_reason(text))[:300]}")
     return f"{server}: {text.strip()[:300]}"

@@ -16,7 +16,8 @@ WEEK = 7 * 86_400
 def gateway_url(url: str) -> str:
     """Return the URL of a gateway with a slash at its end. Raises ValueError."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+    known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    if not known or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("the URL of a gateway is expected, such as http://HOST:8380/, without name and password")
     return url.rstrip("/") + "/"
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pytest
 
 from processors.registry.template import MAX_STATISTICS, Registration, parse
+from streams.cli.administration import SettingsAdministration
 from streams.cli.common import Failure, open_log
 from streams.cli.registering import RETRY, LogRegistry, Renewals, registration_of, send
 from streams.clock import now_ms
@@ -131,6 +132,7 @@ def test_sent_under_the_token() -> None:
         (500, "", "500: no reason"),
         (401, '{"other": 1}', '401: {"other": 1}'),
         (502, "\x1b[2J<html>\nsecond", "502: "),
+        (400, f'{{"error": "your token is {TOKEN}"}}', "400: your token is ..."),
     ],
 )
 def test_refusal_is_one_line(status: int, text: str, says: str) -> None:
@@ -151,10 +153,20 @@ def test_redirect_is_not_followed() -> None:
         assert asked == []
 
 
-def test_silent_registry_is_one_line() -> None:
-    """A registry that does not listen is a failure with its URL."""
-    with pytest.raises(Failure, match=r"^http://127\.0\.0\.1:1/: "):
-        send("http://127.0.0.1:1/", TOKEN, server(1))
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("http://127.0.0.1:1/", TOKEN),
+        ("http://127.0.0.1:1/ä/", TOKEN),
+        ("http://x y/", TOKEN),
+        ("http://127.0.0.1:1/", f"{TOKEN}\n"),
+    ],
+)
+def test_registry_that_cannot_be_asked_is_one_line(url: str, token: str) -> None:
+    """A registry that does not listen, or whose URL or token no request can have, is a failure without the token."""
+    with answering(200) as (found, _), pytest.raises(Failure, match=r"^http://") as caught:
+        send(found if token != TOKEN else url, token, server(1))
+    assert TOKEN not in str(caught.value)
 
 
 class Registries:
@@ -203,6 +215,22 @@ def test_registration_is_an_event_of_the_log(harvest: Any) -> None:
     LogRegistry(load({"data": Path("harvest-data")}, None, {})).take(server(1))
     (line,) = harvest.lines("cat", "crawl")
     assert (line["value"]["kind"], line["value"]["root"]["ttl"]) == ("registered", 3600)
+
+
+def test_silent_server_expires(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is in the registry and on the administration page until its time-to-live is over, then neither."""
+    harvest("broker", "create", "registry", "--query", "type:Server")
+    found = load({"data": Path("harvest-data")}, None, {})
+    LogRegistry(found).take(server(1, time_to_live=86_400))
+    harvest("gather", tree, "--quiet")
+    administration = SettingsAdministration(found, None, print)
+    assert administration.registrations() == ([("registry", "http://h1.example/", "Server number1")], [])
+    monkeypatch.setattr(now_ms, "_wall", now_ms._wall + 86_400 * 10**9)
+    harvest("gather", tree, "--quiet")
+    assert administration.registrations() == ([], [])
+    assert harvest("search", "--count", "type:Server").stdout == "0\n"
+    values = [line["value"] for line in harvest.lines("cat", "summaries") if "registration" in line["value"]["object_url"]]
+    assert values[-1]["reason"] == "expired"
 
 
 # ---- two gateways ----------------------------------------------------------------------------------------------------
