@@ -9,8 +9,9 @@ Laws:
   cannot restart it.
 - A summary is held while any source gives it and the query accepts it. The highest version counts; of equal ones that of the
   first source. Roles and counters of another Broker are not taken over.
-- A record of a source below the last one of that source is dropped, once dedup knows of the contents that it ended. An equal one
-  is applied again, and published again if that changes anything, or if the last publication may be lost (`reading.py`).
+- A record of a source below the last one of that source, or of an older time under its version, is dropped, once dedup knows of
+  the contents that it ended. An equal one is applied again, and published again if that changes anything, or if the last
+  publication may be lost (`reading.py`).
 - An answer of dedup for another version than the present one is ignored; a new version starts without a role.
 - What was not confirmed for the Broker's time-to-live is removed on a tick (`expiry.py`).
 
@@ -74,7 +75,7 @@ def register(rows: Rows, record: Summary | Removed | Role | Tick, origin: Origin
         return
     source = source_of(origin.topic)
     before = next((given for given in known.given if given.source == source), None)
-    if before is not None and sequence_of(source, record) < before.sequence:
+    if before is not None and _earlier(source, record, before):
         yield from settling.stale(known, record)
         return
     given = _given(rows, record, source, before, plan)
@@ -99,6 +100,17 @@ def restart(rows: Rows, committed: Mapping[str, int], plan: Plan) -> tuple[str, 
 def restore(rows: Rows, plan: Plan) -> None:
     """Rebuild the derived rows of a partition."""
     expiry.restore(rows, plan.ttl)
+
+
+def _earlier(source: str, record: Summary | Removed, before: Given) -> bool:
+    """Return whether a record is from before the last one of its source: a lower sequence, or that before its confirmation.
+
+    That has an older time under the same version, and the later one comes again behind it.
+    """
+    sequence = sequence_of(source, record)
+    if source or not before.gives or sequence != before.sequence or isinstance(record, Removed):
+        return sequence < before.sequence
+    return record.time < before.time
 
 
 def _given(rows: Rows, record: Summary | Removed, source: str, before: Given | None, plan: Plan) -> Given:

@@ -30,7 +30,7 @@ from processors.broker.views import Tree, key_of, latest, order, tags, tree
 from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.codec import decode, encode, publish
 from schemas.ports import Origin, Rows
-from schemas.records import Record, Removed, Summary, Tick, View
+from schemas.records import Removed, Role, Summary, Tick, View
 
 CHUNK = 100
 """Maximum number of entries that a tick works through."""
@@ -64,12 +64,12 @@ _sweep = msgspec.msgpack.Decoder(Sweep).decode
 class Tagging:
     """The register stage with tags: `register` decides what is published, `due` when it needs a tick."""
 
-    register: Callable[[Rows, Record, Origin], Iterator[Registered]]
+    register: Callable[[Rows, Summary | Removed | Role | Tick, Origin], Iterator[Registered]]
     due: Callable[[Rows], int | None]
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
     """Languages whose words the queries of views find in all their forms."""
 
-    def process(self, rows: Rows, record: Record, origin: Origin) -> Iterator[Registered]:
+    def process(self, rows: Rows, record: Summary | Removed | Role | View | Tick, origin: Origin) -> Iterator[Registered]:
         """Yield what `register` yields for a record, summaries with their tags, and what a tick publishes again for its tags."""
         if isinstance(record, View):
             _define(rows, record)

@@ -19,6 +19,7 @@ from processors.query.forms import Analyzer
 from processors.query.limits import cost
 from processors.query.similar import similar
 from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
+from processors.query.terms import Views
 from processors.query.words import searchable_values
 from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
@@ -104,16 +105,19 @@ class NotFoundError(Exception):
 class Searcher:
     """Answers states from one index."""
 
-    def __init__(self, index: BrokerIndex, budget: int) -> None:
+    def __init__(self, index: BrokerIndex, budget: int, facets: Sequence[str] = FACETS, views: Views | None = None) -> None:
+        """`facets`: those that are counted; `views`: what `view:PATH` is written out as, None: no query may name one."""
         self._index = index
         self._budget = budget
+        self._facets = facets
+        self._views = views
 
     def answer(self, state: State, wanted: Wanted = ALL) -> Answer:
         """Return the answer to a state. Raises QueryError, IndexDamaged, OSError, NotFoundError."""
         like = self.summary(state.like) if state.like else None
         found = self.asked(state, like, strict=wanted.strict)
         size = state.size if wanted.hits and found.tree != Or(()) else 0
-        names = FACETS if wanted.facets else ()
+        names = self._facets if wanted.facets else ()
         page = self._index.search(found.tree, size, state.offset, state.copies, sort=state.sort, facets=names)
         relevance = state.sort == "relevance"
         parts = self._index.explain(found.tree, [hit.oid for hit in page.hits]) if wanted.expert and relevance else {}
@@ -140,9 +144,9 @@ class Searcher:
         """
         if state.like and like is None:
             like = self.summary(state.like)
-        found = asked(state, None if like is None else self._similar(like))
+        found = asked(state, None if like is None else self._similar(like), self._views)
         if strict:
-            check(state, found)
+            check(state, found, self._views)
         check_budget(found.tree, self._budget)
         return found
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from processors.query import QueryError
 from processors.query.limits import cost
+from processors.query.terms import Views
 from schemas.ports import BrokerIndex
 from schemas.query import Every, Query
 from sinks.gateway.answers import Searcher, check_budget
@@ -69,10 +70,19 @@ class Gateway:
     async def search(self, request: Request, ask: Callable[[Searcher], Answer], state: State | None = None) -> Answer:
         """Return what `ask` returns for a searcher, when it is this client's turn; `state`: what is searched.
 
-        Raises BusyError, and what `ask` raises.
+        Raises BusyError, CollectionError if it names a view and the log cannot be read, and what `ask` raises.
         """
-        price = 0 if state is None else cost(asked(state).tree)
-        return await self._run(self._slots(price), request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index))))
+        views = None if state is None else await self._views(request, state)
+        price = 0 if state is None else cost(asked(state, views=views).tree)
+        return await self._run(
+            self._slots(price), request, lambda: self.indexes.ask(lambda index: ask(self.searcher(index, views)))
+        )
+
+    async def _views(self, request: Request, state: State) -> Views | None:
+        """Return the views that a state may name; None if it names none. Raises BusyError."""
+        if "view" not in state.text.casefold():
+            return None
+        return await self._run(self._slow, request, self.collection.views)
 
     async def ask(self, request: Request, query: Query, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns, which searches for a query in other indexes, when it is this client's turn.
@@ -122,9 +132,9 @@ class Gateway:
 
         self._pieces.after(end)
 
-    def searcher(self, index: BrokerIndex) -> Searcher:
+    def searcher(self, index: BrokerIndex, views: Views | None = None) -> Searcher:
         """Return a searcher of an index."""
-        return Searcher(index, self.options.budget)
+        return Searcher(index, self.options.budget, self.options.facets, views)
 
     async def _run(self, slots: Slots, request: Request, ask: Callable[[], Answer]) -> Answer:
         try:

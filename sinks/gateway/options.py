@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from processors.query.facets import FACETS
+
 
 class GatewayOptions(NamedTuple):
     """Options of one gateway. Times are seconds."""
@@ -39,3 +41,5 @@ class GatewayOptions(NamedTuple):
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = 400
     """Cost of a query (`processors.query.limits.cost`) above which it is refused."""
+    facets: tuple[str, ...] = FACETS
+    """Facets that are counted and shown, in this order: those of the Broker's definition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
+from processors.query.terms import Views
 from schemas.ports import BrokerIndex
 from schemas.records import Summary
 from sinks.feed.reader import FeedReader
@@ -111,6 +112,10 @@ class Collection(Protocol):
 
         Raises CollectionError.
         """
+        ...
+
+    def views(self) -> Views:
+        """Return the views of the Broker that is served, for `view:PATH` in a query. Raises CollectionError."""
         ...
 
     def findings(self) -> Iterable[Finding]:

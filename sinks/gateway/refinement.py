@@ -11,6 +11,7 @@ from typing import NamedTuple
 from processors.query import QueryError, parse, parse_lenient
 from processors.query.facets import FACETS, choice, narrowed
 from processors.query.places import wanted
+from processors.query.terms import Views
 from processors.query.values import period
 from schemas.query import Every, Inside, MomentRange, Not, Or, Query
 from sinks.gateway.state import Choice, State
@@ -41,14 +42,14 @@ class Asked(NamedTuple):
     """Messages about what is not looked for."""
 
 
-def asked(state: State, like: Query | None = None) -> Asked:
-    """Return the query that a state asks for; `like`: the query for what is similar to `state.like`."""
+def asked(state: State, like: Query | None = None, views: Views | None = None) -> Asked:
+    """Return the query that a state asks for; `like`: the query for what is similar to `state.like`; `views`: the Broker's."""
     left_out: list[str] = []
     typed: Query = Every()
     mistake: Mistake | None = None
     if state.text.strip():
-        mistake = _mistake(state.text)
-        typed, messages = parse_lenient(state.text)
+        mistake = _mistake(state.text, views)
+        typed, messages = parse_lenient(state.text, views)
         # The mistake itself is shown with its place.
         left_out += [message for message in messages if mistake is None or not message.endswith(mistake.bare)]
     tree = typed if like is None else narrowed(like, *([] if isinstance(typed, Every) else [typed]))
@@ -57,17 +58,17 @@ def asked(state: State, like: Query | None = None) -> Asked:
     return Asked(tree, typed, mistake, tuple(left_out))
 
 
-def check(state: State, found: Asked) -> None:
+def check(state: State, found: Asked, views: Views | None = None) -> None:
     """Raise QueryError for any mistake of a state, whose query was found."""
     if state.text.strip():
-        parse(state.text)
+        parse(state.text, views)
     if found.left_out:
         raise QueryError(found.left_out[0], 0)
 
 
-def _mistake(text: str) -> Mistake | None:
+def _mistake(text: str, views: Views | None) -> Mistake | None:
     try:
-        parse(text)
+        parse(text, views)
     except QueryError as error:
         bare = error.message.partition(" (did you mean ")[0]
         return Mistake(error.message, bare, text[: error.position], text[error.position :], error.proposal)

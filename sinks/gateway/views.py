@@ -11,7 +11,6 @@ from processors.query import unparse
 from processors.query.facets import BY_VALUE, FACETS, choice
 from processors.query.snippet import plain
 from processors.query.words import exact
-from schemas.ports import FacetValue
 from schemas.query import Query
 from sinks.gateway.answers import Answer
 from sinks.gateway.refinement import day_bounds
@@ -83,18 +82,21 @@ class Choosable(NamedTuple):
 
 
 def facets(answer: Answer) -> list[FacetView]:
-    """Return the facets that have values."""
-    made = [_facet(name, answer.state, answer.facets.get(name, ())) for name in FACETS]
+    """Return the facets that have values, in the order in which they were counted; others only with what is chosen in them."""
+    names = dict.fromkeys((*answer.facets, *FACETS))
+    made = [_facet(name, answer) for name in names]
     return [facet for facet in made if facet.values]
 
 
-def _facet(name: str, state: State, counted: Sequence[FacetValue]) -> FacetView:
+def _facet(name: str, answer: Answer) -> FacetView:
+    state, counted = answer.state, answer.facets.get(name, ())
     totals = {_alike(name, each.value): each for each in counted}
     mine = [value for facet, value in (*state.chosen, *state.excluded) if facet == name]
     # A choice that finds nothing is shown, too, so that it can be taken back.
     missing = [value for value in dict.fromkeys(mine) if _alike(name, value) not in totals]
     values = [_value(name, state, each.value, each.total) for each in counted]
-    values += [_value(name, state, value, 0 if (name, value) in state.chosen else None) for value in missing]
+    is_counted = name in answer.facets
+    values += [_value(name, state, value, 0 if is_counted and (name, value) in state.chosen else None) for value in missing]
     kept = tuple(each for each in state.chosen if each[0] != name)
     cleared = state.changed(chosen=kept) if kept != state.chosen else None
     return FacetView(name, LABELS[name], values, cleared)

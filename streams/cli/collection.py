@@ -19,6 +19,7 @@ from streams.cli.feed_access import FeedAccess
 from streams.config.topology import broker_defined, topology_of
 
 if TYPE_CHECKING:
+    from processors.query.terms import Views
     from schemas.records import Root, Summary
     from sinks.feed.reader import FeedReader
     from streams.config.settings import Settings
@@ -92,10 +93,12 @@ class GathererCollection:
         bodies: Bodies | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
+        broker: str = MAIN,
         restricted: bool = False,
     ) -> None:
-        """`restricted`: the Broker that is served accepts only some summaries, so the feed, which has all, is not served."""
+        """`broker`: the one that is served; `restricted`: it accepts only some summaries, so there is no feed, which has all."""
         self._found = found
+        self._broker = broker
         self._restricted = restricted
         self._bodies = bodies
         self._feed = FeedAccess(found)
@@ -122,6 +125,20 @@ class GathererCollection:
         except Exception as error:
             raise CollectionError(_line(error)) from error
         return [Event(one.time, one.topic, one.event, one.reason, one.version) for one in events]
+
+    def views(self) -> Views:
+        """See Collection."""
+        from streams.operations.views import written_out
+
+        try:
+            if not self._found.kafka.brokers and self._is_absent():
+                return {}
+            with open_log(self._found) as log:
+                return written_out(log, self._broker)
+        except CollectionError:
+            raise
+        except Exception as error:
+            raise CollectionError(_line(error)) from error
 
     def findings(self) -> Iterable[Finding]:
         """See Collection."""
@@ -215,15 +232,18 @@ def collection_of(found: Settings, broker: str = MAIN) -> GathererCollection:
     """Return the collection of the settings; its objects are found by the summaries of a Broker. Raises Failure."""
     served = found.serve.objects and not found.kafka.brokers
     restricted = bool(broker_defined(found, broker).query)
-    return GathererCollection(found, _bodies(found, broker) if served else None, restricted=restricted)
+    return GathererCollection(found, _bodies(found, broker) if served else None, broker=broker, restricted=restricted)
 
 
 def _bodies(found: Settings, broker: str) -> Bodies:
     """Return access to the bytes of the objects of a data folder. Raises Failure."""
-    from streams.cli.wiring import embedded_settings
+    import msgspec
+
+    from streams.cli.wiring import blob_settings, essence_settings, fetch_settings, own_additions
     from streams.edges.object_body import BodyLimits, BodySources, ObjectBodies
     from streams.embedded import runs
     from streams.operations.registered import entry, summary_of
+    from streams.sandbox.values import SandboxLimits
     from streams.store.bodies import open_bodies
     from streams.store.data_folder import known
 
@@ -236,10 +256,13 @@ def _bodies(found: Settings, broker: str) -> Bodies:
             kept = entry(store, broker, oid) if store is not None else None
         return summary_of(kept) if kept is not None else None
 
-    given = embedded_settings(found)
+    added, fetch = own_additions(found), fetch_settings(found)
+    essence, limits = essence_settings(found, found.gatherer, added), msgspec.convert(found.sandbox.model_dump(), SandboxLimits)
     # A client does not wait for a storage that does not answer.
-    sources = BodySources(roots, open_bodies(found.data, given.blobs, patience=0, max_body=given.fetch.largest), found.data, find)
-    return ObjectBodies(sources, BodyLimits.of(given.limits, given.essence, given.fetch.max_file), given.own)
+    sources = BodySources(
+        roots, open_bodies(found.data, blob_settings(found), patience=0, max_body=fetch.largest), found.data, find
+    )
+    return ObjectBodies(sources, BodyLimits.of(limits, essence, fetch.max_file), added)
 
 
 def _empty(note: str) -> Status:

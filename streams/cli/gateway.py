@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from processors.broker.definition import MAIN
+from processors.query.facets import FACETS
 from sinks.gateway.guard import is_loopback
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.rendering import template_problems
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 
-def gateway_options(found: Settings) -> GatewayOptions:
-    """Return the options of the gateway. Raises Failure for those that it cannot be served with."""
+def gateway_options(found: Settings, broker: str = MAIN) -> GatewayOptions:
+    """Return the options of the gateway of a Broker. Raises Failure for those that it cannot be served with."""
     given = found.serve
     host = given.host.removeprefix("[").removesuffix("]")
     if not (is_loopback(host) or given.token.get_secret_value() or given.public):
@@ -39,7 +41,8 @@ def gateway_options(found: Settings) -> GatewayOptions:
     changed = {"host": host, "token": token, "objects": given.objects and not found.kafka.brokers}
     values = given.model_dump(exclude={"public", "templates", "token_file"}) | changed
     templates = Path(given.templates).absolute() if given.templates else None
-    return GatewayOptions(**values, templates=templates)
+    facets = broker_defined(found, broker).facets or FACETS
+    return GatewayOptions(**values, templates=templates, facets=facets)
 
 
 def index_opener(found: Settings, broker: str) -> OpenIndex:

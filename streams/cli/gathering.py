@@ -24,7 +24,7 @@ from streams.cli.rootnames import accepted_until, check_limits, gathered_root, k
 from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
 from streams.clock import now_ms
-from streams.config.settings import Settings
+from streams.config.settings import Settings, SettingsError
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.held import held_hosts, held_lines
@@ -87,6 +87,9 @@ def settle(settings: Settings, *, fetching: bool = False) -> bool:
         return _run(_settle(settings, fetching=fetching))
     except LockedError:
         note("the change is stored; the active run applies it")
+        return False
+    except SettingsError as error:  # a definition of a Broker: a run needs all of them
+        note(f"the change is stored, and the next run applies it: none can start before this is mended: {error}")
         return False
 
 

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from streams.brokers import ENDING
+from streams.config.topology import FOLDER
 from streams.faults import fault
 from streams.operations.backup_bodies import IN_FOLDER, CopiedBodies, copy_bodies, named_bodies, opened_apart
 from streams.operations.backup_format import (
@@ -117,7 +119,7 @@ def _make(data: Path, folder: Path, version: str, blobs: BlobSettings) -> Made:
         fault("backup.bodies")
         stamp = _next_stamp(folder)
         sums = sums_of(stamp, file_digest(new / schema.FILE), copied.sizes)
-        manifest = _manifest(stamp, version, name, ends, copied, sums)
+        manifest = msgspec.structs.replace(_manifest(stamp, version, name, ends, copied, sums), definitions=_definitions(data))
         write_durably(new / SUMS, sums)
         write_durably(new / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
         flush(new)
@@ -144,6 +146,15 @@ def _manifest(stamp: str, version: str, name: str, ends: dict[str, list[int]], c
         missing=sorted(copied.lost),
         sums=hashlib.sha256(sums).hexdigest(),
     )
+
+
+def _definitions(data: Path) -> dict[str, str]:
+    """Return the files that define Brokers in a data folder, by name; one that is no text defines none."""
+    found: dict[str, str] = {}
+    for path in (data / FOLDER).glob(f"*{ENDING}"):
+        with suppress(UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            found[path.name] = path.read_text("utf-8")
+    return found
 
 
 def _check_owner(folder: Path, name: str) -> None:

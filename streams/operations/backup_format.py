@@ -4,7 +4,7 @@
 | --- | --- |
 | `20261128T152603.120000Z/store.sqlite` | log, rows and offsets at one moment |
 | `20261128T152603.120000Z/SHA256SUMS` | digests of that file and its bodies, for `sha256sum -c` in the backup folder |
-| `20261128T152603.120000Z/backup.json` | versions, counts, and the digest of the list |
+| `20261128T152603.120000Z/backup.json` | versions, counts, the digest of the list, the definitions of Brokers |
 | `blobs/` | bodies over 64 kB, by SHA-256: those of all backups in the folder |
 | `backup.lock`, `new/` | the lock of the command that writes; a backup that is not finished |
 """
@@ -38,7 +38,8 @@ class BackupError(Exception):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of `backup.json`: versions, the Gatherer's name, the ends of all topics, bodies, and the digest of `SHA256SUMS`.
 
-    `missing`: digests of bodies that the log names and that the original did not have.
+    `missing`: digests of bodies that the log names and that the original did not have. `definitions`: the files of its folder
+    `brokers`, by name.
     """
 
     format: int
@@ -52,6 +53,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
     sums: str
     kind: Literal["harvest backup"] = "harvest backup"
+    definitions: dict[str, str] = {}
 
 
 def sums_of(stamp: str, store: str, bodies: Iterable[str]) -> bytes:

@@ -6,18 +6,22 @@ in object storage, they are stored there, unless it has them.
 
 Laws:
 - A data folder has a store only when it is restored completely. A kill leaves `restoring/`, which the next restore removes.
-- Only an empty folder is written to, and nobody else writes it meanwhile (the runner's lock).
+- Only a folder that is empty, or has definitions of Brokers alone, is written to, and nobody else writes it meanwhile (the
+  runner's lock). These definitions stay.
 - Nothing of a damaged backup becomes a data folder.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from processors.broker.definition import Broker
+from streams.brokers import ENDING
+from streams.config.topology import FOLDER
 from streams.faults import fault
 from streams.operations import rebuild
 from streams.operations.backup_bodies import IN_FOLDER, copy_bodies, opened_apart
@@ -31,6 +35,7 @@ from streams.operations.backup_format import (
     damaged,
     read_manifest,
     read_sums,
+    write_durably,
 )
 from streams.operations.selection import Selection
 from streams.store import FolderBlobs, NewerError, Store, schema
@@ -95,20 +100,20 @@ def _check_store(backup: Path, folder: Path, manifest: Manifest) -> None:
         raise BackupError(f"{backup}: {newer}") from None
 
 
-def restore(
-    backup: Path, data: Path, brokers: Iterable[str], languages: Iterable[str], blobs: BlobSettings = IN_FOLDER
-) -> Restored:
-    """Make a data folder of a backup, with the indexes of these Brokers, for searches in these languages.
+def restore(backup: Path, data: Path, brokers: Callable[[Path], Iterable[Broker]], blobs: BlobSettings = IN_FOLDER) -> Restored:
+    """Make a data folder of a backup, with the indexes of its Brokers.
 
-    `blobs`: where its bodies belong. Raises BackupError, LockedError, StoreError, MismatchError, DiskFull, OSError; then the data
-    folder is empty, or not there.
+    `brokers`: returns them by the folder of their definitions; `blobs`: where its bodies belong. A definition that the data folder
+    has already takes the place of the backup's of the same name. Raises BackupError, LockedError, StoreError, MismatchError,
+    DiskFull, OSError; then the data folder has nothing but definitions, or is not there.
     """
     backup = find_backup(backup)
     manifest = read_manifest(backup)
     with _empty(data) as restoring:
         _copy(backup, manifest, restoring, blobs)
+        _define(manifest, data, restoring)
         fault("restore.copied")
-        indexed = _index(restoring, brokers, tuple(languages))
+        indexed = _index(restoring, brokers(restoring / FOLDER))
         fault("restore.indexed")
         _move(restoring, data)
     return Restored(manifest, indexed)
@@ -152,7 +157,7 @@ def _check_unused(data: Path) -> None:
     """Raise BackupError unless a folder is empty or missing, but for what a killed restore has left."""
     there = {path.name for path in data.iterdir()} - IGNORED if data.is_dir() else set()
     ours = {RESTORING, RUNNER, *MOVED} if RESTORING in there else {RUNNER}
-    if there - ours or (data.exists() and not data.is_dir()):
+    if there - ours - {FOLDER} or (data.exists() and not data.is_dir()):
         raise BackupError(f"{data}: not an empty folder; a backup is restored into a new one (--data DIR)")
 
 
@@ -173,16 +178,29 @@ def _copy(backup: Path, manifest: Manifest, restoring: Path, blobs: BlobSettings
         raise damaged(backup, f"the body {min(copied.lost)} is missing, or not as it was written")
 
 
-def _index(restoring: Path, brokers: Iterable[str], languages: tuple[str, ...]) -> dict[str, int]:
+def _define(manifest: Manifest, data: Path, restoring: Path) -> None:
+    """Write the definitions of Brokers: those of the backup, but for the ones that the data folder has. Raises BackupError."""
+    folder = restoring / FOLDER
+    folder.mkdir()
+    for name, text in manifest.definitions.items():
+        if Path(name).name != name or not name.endswith(ENDING):
+            raise damaged(restoring, f"{MANIFEST} has a definition with the name {name!r:.80}")
+        write_durably(folder / name, text.encode())
+    for path in (data / FOLDER).glob(f"*{ENDING}"):
+        if path.is_file():
+            shutil.copyfile(path, folder / path.name)
+
+
+def _index(restoring: Path, brokers: Iterable[Broker]) -> dict[str, int]:
     """Make the index of each Broker that has summaries; return their numbers."""
     indexed: dict[str, int] = {}
     with Store(restoring, readonly=True) as store:
         for broker in brokers:
-            topic = archive(broker).name
+            topic = archive(broker.name).name
             if topic in store.topics() and any(store.ends(topic)):
-                path = index_folder(restoring, broker)
+                path = index_folder(restoring, broker.name)
                 path.parent.mkdir(exist_ok=True)
-                indexed[broker] = rebuild.in_folder(store, Selection(topic), path, languages=languages).held
+                indexed[broker.name] = rebuild.in_folder(store, Selection(topic), path, languages=broker.languages).held
     return indexed
 
 
@@ -195,8 +213,20 @@ def _move(restoring: Path, data: Path) -> None:
         if path.exists():
             path.rename(data / path.name)
             fault("restore.moved")
+    _move_definitions(restoring / FOLDER, data / FOLDER)
     flush(data)
     (restoring / schema.FILE).rename(data / schema.FILE)
     restoring.rmdir()
     flush(data)
     fault("restore.done")
+
+
+def _move_definitions(made: Path, target: Path) -> None:
+    """Move the definitions that the data folder has not. A kill leaves some of them, which the next restore keeps."""
+    for path in list(made.iterdir()):
+        target.mkdir(exist_ok=True)
+        if (target / path.name).exists():
+            path.unlink()
+        else:
+            path.rename(target / path.name)
+    made.rmdir()

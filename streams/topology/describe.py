@@ -36,10 +36,19 @@ def _topics(drawn: Topology) -> Iterator[str]:
 
 def mermaid(found: Topology) -> str:
     """Return the topology as a Mermaid flowchart: stages are nodes, topics are arrows; every stage may write `rejected`."""
-    lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", "  people([people]) -->|annotations| catalog"]
+    lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", *_from_outside(found)]
     lines += [f"  {_node(stage)}" for stage in found.stages]
     lines += list(_arrows(found))
     return "\n".join([*lines, ""])
+
+
+def _from_outside(drawn: Topology) -> Iterator[str]:
+    """Yield the arrows of the topics that no stage writes."""
+    ticks = {stage.ticks.name for stage in drawn.stages if isinstance(stage, Stage) and stage.ticks}
+    for topic in drawn.topics:
+        if topic.name not in ticks and not drawn.writers(topic):
+            for reader in drawn.readers(topic):
+                yield f"  people([people]) -->|{topic.name}| {_id(reader)}"
 
 
 def _node(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:

@@ -6,8 +6,9 @@ bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right
 types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
 `ranking` (the order of hits on judged test collections, against plain BM25), `routing` (searches sent to the best
-of 50 Brokers, against asking all of them), `query` (each kind of query, against the bare engine
-and glimpse), `serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
+of 50 Brokers, against asking all of them), `brokers` (ten Brokers with ten views each, against one; a view made later), `query`
+(each kind of query, against the bare engine and glimpse),
+`serve` (pages of the gateway, against the search alone; searches beside hostile clients), `unnest` (a nested tar.gz,
 against plain libarchive; memory with one of 10 GB), `hosts` (a crawl of 1,000 slow hosts through a kill, as their servers see it;
 memory and time of the frontier with a million URLs), `essence` (source bytes to summary bytes by type, time by step, KB per
 minute), `refresh` (requests and current copies by change rate, against a fixed interval: a simulation), `tika` (documents, against
@@ -32,6 +33,7 @@ from streams.kafka.client.cluster import ClusterError
 from tests.bench import (
     bench_index,
     bench_log,
+    brokers,
     corpora,
     gateway,
     hosts,
@@ -265,6 +267,11 @@ def measure_routing(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from routing.measured(list(judged.collections(judged.folder(cache))), roots, work, routing.Scale())
 
 
+def measure_brokers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure ten Brokers with ten views each against one, a view made later, a search in it, and a pass of statistics."""
+    yield from brokers.measured(size.rows // 100, size.searched, size.rounds, work)
+
+
 def measure_query(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Measure each kind of query against the bare engine and glimpse, and index bytes."""
     yield from queries.measured(size.searched, size.searched_remotely, size.rounds, cache, work, quick=size.quick)
@@ -338,6 +345,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "retrieval": measure_retrieval,
     "ranking": measure_ranking,
     "routing": measure_routing,
+    "brokers": measure_brokers,
     "query": measure_query,
     "serve": measure_serve,
     "unnest": measure_unnest,

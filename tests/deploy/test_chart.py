@@ -13,14 +13,11 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
-from processors.broker.definition import Broker
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
 from tests.deploy.manifests import GATEWAY, LEAST, VALUES, Manifest, environment, of, pods, stages_of
-
-SCALED: Mapping[str, Any] = {"autoscaling": {"enabled": True}}
 
 
 @pytest.fixture(scope="module")
@@ -97,31 +94,6 @@ def test_each_stage_has_its_own_workload(plain: list[Manifest]) -> None:
     for name, workload in of(plain, "StatefulSet", "Deployment").items():
         (container,) = workload["spec"]["template"]["spec"]["containers"]
         assert container["args"] == ["worker", name]
-
-
-def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
-    """Each configured Broker has its three stages as workloads, with its settings; all groups and topics are the topology's."""
-    brokers = {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}, "two-words": {"query": "whale"}}
-    made = helm.template({"brokers": brokers, **SCALED})
-    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60), Broker("two-words", "whale"))))
-    workloads = of(made, "StatefulSet", "Deployment")
-    ran = [workload["spec"]["template"]["spec"]["containers"][0] for workload in workloads.values()]
-    known = {stage.name for stage in drawn.stages} | {stage.name.removesuffix(".main") for stage in drawn.stages}
-    assert {container["args"][1] for container in ran} <= known
-    assert len(workloads) == len(drawn.stages)
-    assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages"}
-    for container in ran:
-        environment = {entry["name"]: entry.get("value") for entry in container["env"]}
-        assert environment["HARVEST_BROKERS"] == "/etc/harvest/brokers"
-        assert {"name": "brokers", "mountPath": "/etc/harvest/brokers", "readOnly": True} in container["volumeMounts"]
-    (files,) = (one["data"] for one in made if one["kind"] == "ConfigMap")
-    assert {name.removesuffix(".toml"): tomllib.loads(text) for name, text in files.items()} == brokers
-    read = {
-        (t["metadata"]["consumerGroup"], t["metadata"]["topic"])
-        for s in of(made, "ScaledObject").values()
-        for t in s["spec"]["triggers"]
-    }
-    assert read == {(stage.name, topic.name) for stage in drawn.stages for topic in stage.inputs}
 
 
 def test_only_tables_and_bodies_have_persistent_volumes(plain: list[Manifest]) -> None:

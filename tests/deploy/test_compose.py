@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,13 @@ NEEDS = (
 def compose(installed: None, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
     """A function from profiles to the compose file as docker-compose resolves it. Raises CalledProcessError for an invalid file."""
 
-    def config(*profiles: str, file: Path = root / "docker" / "compose.yaml", **variables: str) -> dict[str, Any]:
+    def config(
+        *profiles: str, file: Path = root / "docker" / "compose.yaml", beside: Sequence[Path] = (), **variables: str
+    ) -> dict[str, Any]:
         options = [word for profile in profiles for word in ("--profile", profile)]
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path_factory.getbasetemp()), **variables}
-        command = [str(tools.COMPOSE), "--file", str(file), *options, "config", "--format", "json"]
+        files = [word for one in (file, *beside) for word in ("--file", str(one))]
+        command = [str(tools.COMPOSE), *files, *options, "config", "--format", "json"]
         answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environ)
         return dict(json.loads(answer.stdout))
 
@@ -143,7 +146,10 @@ def test_stages_keep_the_health_check_of_the_image(services: Services, ours: Ser
 
 def test_each_stage_has_its_own_data_volume(ours: Services) -> None:
     """Each stage has its own data volume; fetch and essence share the bodies; the gateway has that of the feed, which it sends."""
-    mounts = {name: {v["target"]: v["source"] for v in service.get("volumes", [])} for name, service in ours.items()}
+    mounts = {
+        name: {v["target"]: v["source"] for v in service["volumes"] if v["target"] != "/etc/harvest/brokers"}
+        for name, service in ours.items()
+    }
     own = [targets["/var/lib/harvest"] for name, targets in mounts.items() if name not in ("topics", "gateway")]
     assert len(own) == len(set(own))
     assert mounts["gateway"] == mounts["feed"] == {"/var/lib/harvest": "feed"}
@@ -259,3 +265,28 @@ def test_login_is_passed_to_all_own_services(compose: Callable[..., dict[str, An
         assert found.kafka.security.password.get_secret_value() == "secret"
         assert (found.index.user == "harvest") == (name in ("index", "gateway"))
         assert (found.blobs.url == "s3://bucket/bodies") == (name in ("fetch", "essence"))
+
+
+def test_all_services_have_the_definitions_of_brokers(compose: Callable[..., dict[str, Any]], ours: Services, root: Path) -> None:
+    """HARVEST_BROKERS names a folder of this machine, which all services mount read-only; without it they have an empty volume."""
+    named = compose(*PROFILES, HARVEST_BROKERS="./brokers")["services"]
+    for services, kind, source in ((named, "bind", str(root / "docker" / "brokers")), (ours, "volume", "brokers")):
+        for name in ours:
+            (mount,) = (one for one in services[name]["volumes"] if one["target"] == "/etc/harvest/brokers")
+            assert (mount["type"], mount["source"], mount["read_only"]) == (kind, source, True), name
+            assert services[name]["environment"]["HARVEST_BROKERS"] == "/etc/harvest/brokers", name
+
+
+def test_broker_of_the_readme_is_a_service(compose: Callable[..., dict[str, Any]], root: Path, tmp_path: Path) -> None:
+    """The example of the README is a service with the stages of another Broker, the definitions, the index and its own tables."""
+    readme = (root / "docker" / "README.md").read_text("utf-8")
+    example = readme.partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "pages.yaml").write_text(example.replace("compose.yaml", str(root / "docker" / "compose.yaml")), "utf-8")
+    services = compose("core", "search", beside=(tmp_path / "pages.yaml",), HARVEST_BROKERS="./brokers")["services"]
+    found, index = services["pages"], services["index"]
+    assert found["command"] == ["worker", "register.pages", "dedup.pages", "index.pages"]
+    assert (found["environment"], found["depends_on"]) == (index["environment"], index["depends_on"])
+    assert {one["target"]: one["source"] for one in found["volumes"]} == {
+        "/etc/harvest/brokers": str(root / "docker" / "brokers"),
+        "/var/lib/harvest": "pages",
+    }

@@ -1,5 +1,6 @@
 {{/* The workloads (a test compares them with the topology), each with its stage: the key in .Values.stages; the argument of
-`harvest worker`; consumer group, topics that are read, tables, blobs, feed. The stages of a Broker are there for each Broker. */}}
+`harvest worker`; consumer group, topics that are read, tables, blobs, feed. The stages of a Broker are there for each Broker; its
+register reads its sources: the archives of other Brokers, and `summaries` for those that the Gatherer gives. */}}
 {{- define "harvest.topology" -}}
 frontier: {stage: frontier, worker: frontier, group: frontier, inputs: [crawl], tables: true}
 fetch: {stage: fetch, worker: fetch, group: fetch, inputs: [fetches], blobs: true}
@@ -9,7 +10,20 @@ feed: {stage: feed, worker: feed, group: feed, inputs: [summaries], feed: true}
 {{- range $broker := prepend (keys (omit .Values.brokers "main") | sortAlpha) "main" }}
 {{- $of := ternary "" (printf "-%s" $broker) (eq $broker "main") }}
 {{- $at := ternary "" (printf ".%s" $broker) (eq $broker "main") }}
-register{{ $of }}: {stage: register, worker: register{{ $at }}, group: register.{{ $broker }}, inputs: [summaries, copies.{{ $broker }}], tables: true}
+{{- $defined := index $.Values.brokers $broker | default dict }}
+{{- $sources := list }}
+{{- range $source := index $defined "from" | default (list "summaries") }}
+{{- $name := trimPrefix "broker:" $source }}
+{{- if not (hasPrefix "broker:" $source) }}
+{{- $sources = append $sources "summaries" }}
+{{- else if or (eq $name "main") (hasKey $.Values.brokers $name) }}
+{{- $sources = append $sources (printf "broker.%s" $name) }}
+{{- else }}
+{{- fail (printf "brokers.%s.from: %s: no such Broker" $broker $source) }}
+{{- end }}
+{{- end }}
+{{- $inputs := join ", " (concat (uniq $sources) (list (printf "copies.%s" $broker) (printf "views.%s" $broker))) }}
+register{{ $of }}: {stage: register, worker: register{{ $at }}, group: register.{{ $broker }}, inputs: [{{ $inputs }}], tables: true}
 dedup{{ $of }}: {stage: dedup, worker: dedup{{ $at }}, group: dedup.{{ $broker }}, inputs: [holders.{{ $broker }}], tables: true}
 index{{ $of }}: {stage: index, worker: index{{ $at }}, group: index.{{ $broker }}, inputs: [broker.{{ $broker }}]}
 {{- end }}
@@ -55,7 +69,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The mounts of the secrets of Kafka and of OpenSearch, and of extraVolumes, with their volumes; nothing where there are none. */}}
+{{/* The mounts of the secrets of Kafka and of OpenSearch, and of extraVolumes, with their volumes; nothing where there are none.
+`definitions`: the ConfigMap of the Brokers, if it is not that of the release. */}}
 {{- define "harvest.secrets.mount" -}}
 {{- with .Values.kafka.security }}{{- if or .passwordSecret .caSecret .certificateSecret }}
 - {name: kafka, mountPath: /etc/harvest/kafka, readOnly: true}
@@ -125,7 +140,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}{{- end }}
 {{- if .Values.brokers }}
 - name: brokers
-  configMap: {name: {{ include "harvest.brokers.name" . }}}
+  configMap: {name: {{ default (include "harvest.brokers.name" .) .definitions }}}
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
@@ -137,8 +152,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- range $name, $broker := .Values.brokers }}
 {{ $name }}.toml: |
   query = {{ $broker.query | default "" | toJson }}
-  {{- if $broker.ttl }}
-  ttl = {{ int64 $broker.ttl }}
+  {{- with $broker.ttl }}
+  ttl = {{ if kindIs "string" . }}{{ toJson . }}{{ else }}{{ int64 . }}{{ end }}
+  {{- end }}
+  {{- range $key := list "title" "from" "languages" "facets" "stream" }}
+  {{- with index $broker $key }}
+  {{ $key }} = {{ toJson . }}
+  {{- end }}
+  {{- end }}
+  {{- range $table := list "rank" "fallback" }}
+  {{- with index $broker $table }}
+  [{{ $table }}]
+  {{- range $key, $value := . }}
+  {{ $key }} = {{ toJson $value }}
+  {{- end }}
+  {{- end }}
   {{- end }}
 {{- end }}
 {{- end }}

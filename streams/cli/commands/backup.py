@@ -10,6 +10,9 @@ import typer
 from streams.cli.common import Config, Data, Failure, counted, folder, note, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from processors.broker.definition import Broker
     from streams.config.settings import Settings
 
 TO = "Folder of backups; made if it is not there."
@@ -64,8 +67,11 @@ def restore(
     from streams.config.topology import brokers_of
     from streams.operations import restore as restoring
 
-    brokers = [broker.name for broker in brokers_of(found)]
-    done = restoring.restore(backup, found.data, brokers, found.search.languages, blob_settings(found))
+    def brokers(folder: Path) -> Sequence[Broker]:
+        elsewhere = found.brokers is not None
+        return brokers_of(found if elsewhere else found.model_copy(update={"brokers": folder}))
+
+    done = restoring.restore(backup, found.data, brokers, blob_settings(found))
     held = done.manifest
     bodies = counted(held.bodies, "body", "bodies")
     indexed = counted(sum(done.indexed.values()), "summary", "summaries")

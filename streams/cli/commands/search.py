@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SYNTAXES = ("harvest", "glimpse")
 ALL = "all"
 """Name that means all facets."""
+OWN = "own"
+"""Name that means those of the Broker's definition."""
 
 
 class Request(NamedTuple):
@@ -77,7 +79,7 @@ def search(
             "--facets",
             metavar="NAMES",
             help="Also count the hits by type, site, language, author, year, gatherer: one or more of these names with"
-            " commas between, or all.",
+            " commas between, all, or own: those of the Broker's definition.",
         ),
     ] = "",
     copies: Annotated[bool, typer.Option("--copies", help="Also list copies, each as a hit of its own.")] = False,
@@ -104,8 +106,8 @@ def search(
     order = _sort(sort)
     if explain and order != "relevance":
         raise Failure(f"--explain tells the parts of a score, but --sort {order} orders by no score", USAGE)
-    shown = _facets(facets)
     found = settings(config, data=data)
+    shown = _facets(facets, lambda: _own(found, broker))
     tree = _tree(query, similar, syntax, lambda: _views(found, named(found, broker)))
     if routed:
         if tree is None or broker or copies or explain or offset or shown or order != "relevance":
@@ -135,15 +137,27 @@ def _sort(name: str) -> Sort:
     return order
 
 
-def _facets(names: str) -> tuple[str, ...]:
-    """Return the facets with names that commas separate, in the order in which they are shown. Raises Failure."""
+def _facets(names: str, own: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the facets with names that commas separate, in the order in which they are shown. Raises Failure.
+
+    `own`: those of the Broker's definition, in its order; none: all.
+    """
     from processors.query.facets import FACETS
 
     asked = [name.strip() for name in names.split(",") if name.strip()]
+    if asked == [OWN]:
+        return own() or FACETS
     for name in asked:
         if name not in (*FACETS, ALL):
-            raise Failure(f"--facets {printable(name)}: no such facet (there are {', '.join(FACETS)}; {ALL} means all)", USAGE)
+            known = f"there are {', '.join(FACETS)}; {ALL} means all, {OWN} alone those of the Broker's definition"
+            raise Failure(f"--facets {printable(name)}: no such facet ({known})", USAGE)
     return tuple(name for name in FACETS if name in asked or ALL in asked)
+
+
+def _own(found: Settings, broker: str) -> tuple[str, ...]:
+    from streams.config.topology import broker_defined
+
+    return broker_defined(found, named(found, broker)).facets
 
 
 def _tree(query: Sequence[str] | None, similar: str, syntax: str, views: Callable[[], Views]) -> Query | None:

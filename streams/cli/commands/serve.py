@@ -53,7 +53,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
     from streams.cli.routed import gateway_brokers
     from streams.cli.serving import logs_of
 
-    options, opener, logs = gateway_options(found), index_opener(found, broker), logs_of(found, stage="serve")
+    options, opener, logs = gateway_options(found, broker), index_opener(found, broker), logs_of(found, stage="serve")
     logs.capture()
     if ready_fd is None:  # the run of which this is the gateway makes the index by itself
         prepare_index(found, broker, opener)

@@ -12,7 +12,7 @@ from processors.essence.member import BEHIND
 from processors.essence.selection import Selection
 from processors.essence.stage import Output
 from processors.identity import oid
-from schemas.records import Complete, CrawlEvent, File, Partial, Rejected, Summary, Validators
+from schemas.records import Complete, Confirmed, CrawlEvent, File, Partial, Rejected, Summary, Validators
 
 Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
@@ -233,7 +233,7 @@ def test_progress_reports_each_member_before_processing(run: Run, tar: Pack, zip
 
 
 def test_gone_and_expired_remove_everything(run: Run) -> None:
-    """Gone and expired give an empty Complete, also for a folder's children; unchanged gives nothing."""
+    """Gone and expired give an empty Complete, also for a folder's children."""
     for outcome in ("gone", "expired"):
         (end,) = run(b"", "file:///d/x", outcome=outcome)
         assert isinstance(end, Complete)
@@ -243,7 +243,11 @@ def test_gone_and_expired_remove_everything(run: Run) -> None:
         assert event.span is not None
         assert (event.host, event.links, event.span.low, event.span.high) == ("file:///d/x/", (), b"", b"\xff" * 16)
         assert isinstance(end, Complete)
-    assert run(b"", "file:///d/x", outcome="unchanged") == []
+
+
+def test_unchanged_is_confirmed(run: Run) -> None:
+    """Unchanged gives one Confirmed of the object's version, with the time of the request, and nothing else."""
+    assert run(b"", "file:///d/x", outcome="unchanged") == [Confirmed(object_url="file:///d/x", version=7, time=1_000)]
 
 
 def test_empty_object_has_summary(run: Run) -> None:

@@ -11,9 +11,11 @@ from typing import Any, BinaryIO
 
 from processors.broker.definition import Fallback
 from processors.identity import oid, split_url
+from processors.query import parse
 from processors.query.forms import DEFAULT
 from processors.query.routing.merging import Answered, Routed, RoutedHit
 from processors.query.routing.statistics import WordCounts, encode_statistics
+from processors.query.terms import Views
 from schemas.ports import BrokerIndex
 from schemas.query import Query
 from schemas.records import Removed, Summary
@@ -63,6 +65,7 @@ class CollectionDouble:
         """Bytes of objects, by OID."""
         self.feed_path: Path | None = None
         """File of the feed; None: it is being made."""
+        self.views_read = 0
 
     def status(self) -> Status:
         if self._slow:
@@ -76,6 +79,10 @@ class CollectionDouble:
 
     def why(self, url: str) -> Sequence[Event]:
         return [Event(1_000, "crawl", "discovered", "found in <b>", 1)] if url.startswith("file:///srv/docs/") else []
+
+    def views(self) -> Views:
+        self.views_read += 1
+        return {"sea": parse("whale"), "sea/dated": parse("whale AND type:HTML")}
 
     def findings(self) -> Iterable[Finding]:
         return [Finding("python", True, "3.11"), Finding("disk space", False, "5 bytes free")]

@@ -16,8 +16,9 @@ from streams.cli import administration as administering
 from streams.cli.administration import LATEST, SettingsAdministration
 from streams.config.settings import load
 from streams.store import Store
+from tests.streams.cli.definitions import define
 
-DEFINED = {"brokers": {"pages": {"query": "type:HTML", "ttl": 3_600}, "registry": {"query": " type:Server "}}}
+DEFINED = {"pages": "query = 'type:HTML'\nttl = 3600\n", "registry": "query = ' type:Server '\n"}
 
 
 @pytest.fixture
@@ -29,7 +30,9 @@ def lines() -> list[str]:
 @pytest.fixture
 def administration(harvest: Any, lines: list[str]) -> Iterator[SettingsAdministration]:
     """The administration of the test's data folder, with three Brokers."""
-    found = load({"data": harvest.folder / "harvest-data", **DEFINED}, None, {})
+    for name, text in DEFINED.items():
+        define(name, text, harvest.folder / "elsewhere")
+    found = load({"data": harvest.folder / "harvest-data", "brokers": harvest.folder / "elsewhere" / "brokers"}, None, {})
     made = SettingsAdministration(found, None, lines.append)
     yield made
     made.close()

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from streams.config.settings import load
 from streams.embedded import Embedded, upkeep
 from streams.operations import backup as backing
 from streams.operations.backup_format import BODIES, LOCK, MANIFEST, SUMS, backups
+from streams.operations.indexes import open_index
 from streams.store import Store
 from streams.store.locks import LockFile, bodies_kept, bodies_trimmed
 from streams.store.schema import FILE
+from tests.streams.cli.definitions import define
 
 
 def bodies(folder: Path) -> dict[str, Path]:
@@ -277,3 +280,40 @@ def test_deleted_body_of_a_backup_is_copied_again(copied: Path, harvest: Any) ->
     next(iter(bodies(copied).values())).unlink()
     assert ", 1 of them new" in harvest("backup", copied).stderr
     assert "backup: " in harvest("doctor", "--backup", copied).stdout
+
+
+def test_definitions_of_brokers_are_backed_up(gathered: Path, harvest: Any, tmp_path: Path) -> None:
+    """A restored folder has the definitions of the original, and the index of each Broker in its languages."""
+    define("pages", "query = 'whale'\nlanguages = ['de']\n", gathered)
+    harvest("gather", "--quiet")
+    before = harvest.lines("search", "*", "--broker", "pages")
+    harvest("backup", "copies")
+    harvest("restore", "copies", "--data", "new")
+    assert (tmp_path / "new" / "brokers" / "pages.toml").read_text() == (gathered / "brokers" / "pages.toml").read_text()
+    assert harvest.lines("search", "*", "--broker", "pages", "--data", "new") == before
+    with closing(open_index(load({"data": tmp_path / "new"}, None, {}), "pages")) as index:
+        assert tuple(index.languages) == ("de",)
+
+
+def test_definitions_that_are_there_stay(copied: Path, harvest: Any, tmp_path: Path) -> None:
+    """A folder with definitions alone is restored into; its own take the place of the backup's, also of a wrong one."""
+    define("pages", "query = 'x'\n")
+    define("other", "query = '('\n")
+    harvest("backup", "copies")
+    define("pages", "query = 'Ishmael'\n", "new")
+    harvest("restore", "copies", "--data", "new")
+    folder = tmp_path / "new" / "brokers"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "pages.toml": "query = 'Ishmael'\n",
+        "other.toml": "query = '('\n",
+    }
+    assert sorted(path.name for path in (tmp_path / "new").iterdir() if path.is_dir()) == ["blobs", "brokers", "index"]
+    assert "warning: " in harvest("search", "*", "--data", "new").stderr
+
+
+def test_definition_outside_the_folder_is_damage(copied: Path, harvest: Any, tmp_path: Path) -> None:
+    """A manifest whose definition has a path for a name is refused, and nothing is written."""
+    for name in ("../x.toml", "x", ""):
+        changed(backups(copied)[-1], definitions={name: "title = 'x'"})
+        assert "damaged" in harvest("restore", copied, "--data", "new", code=1).stderr
+        assert not (tmp_path / "new").exists()

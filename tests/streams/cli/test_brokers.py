@@ -17,22 +17,17 @@ from processors.broker.definition import Broker, Fallback
 from processors.broker.register import Plan, register
 from schemas.ports import Origin
 from schemas.records import Summary
+from sinks.gateway.ports import ObjectError
 from streams.brokers import read_definitions
+from streams.cli.collection import collection_of
 from streams.config.settings import SettingsError, load
 from streams.config.topology import broker_defined, broker_named, brokers_of, definitions_of, topology_of
 from streams.operations.indexes import open_index, search_options
 from streams.simulator import MemoryRows
 from streams.store.data_folder import index_folder
+from tests.streams.cli.definitions import define
 
 PAGES = "query = 'type:HTML'\nttl = 60\n"
-
-
-def define(name: str, text: str = "", data: str = "harvest-data") -> Path:
-    """Write the definition of a Broker into a data folder."""
-    path = Path(data, "brokers", f"{name}.toml")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 @pytest.fixture
@@ -298,3 +293,41 @@ def test_ranking_and_languages_are_those_of_the_broker(harvest: Any, tree: Path)
         assert index.languages == ("de",)
     assert search_options(found.search, dict(broker_defined(found, "german").rank)).title == 3.0
     assert "made for the languages" not in harvest("search", "whale", "--broker", "german").stderr
+
+
+def test_wrong_definition_does_not_stop_what_needs_no_run(gathered: Any, tree: Path) -> None:
+    """With another Broker's definition wrong, objects are served, and a description is stored for the next run with one line."""
+    found = load({"serve": {"objects": True}}, None, {})
+    define("wrong", "query = '('\n")
+    with closing(collection_of(found, "pages")) as collection, pytest.raises(ObjectError) as caught:
+        collection.body(
+            Summary(oid="0" * 64, url="file:///a", object_url="file:///a", gatherer="here", version=1, time=1, type="x")
+        )
+    assert caught.value.status in (403, 404)
+    (line,) = gathered("annotate", tree / "page.html", "reviewed=yes").stderr.splitlines()
+    assert "the change is stored, and the next run applies it" in line
+    assert "wrong.toml: query: " in line
+    define("wrong")
+    gathered("gather", "--quiet")
+    assert len(gathered.lines("search", "reviewed:yes")) == 1
+
+
+def test_facets_of_a_search_are_the_brokers_own(gathered: Any) -> None:
+    """`--facets own` counts the facets of the Broker's definition in its order; without any there, all."""
+    define("pages", f"{PAGES}facets = ['gatherer', 'type']\n")
+    lines = gathered.lines("search", "*", "--broker", "pages", "--facets", "own")
+    assert list(dict.fromkeys(line["facet"] for line in lines if "facet" in line)) == ["gatherer", "type"]
+    every = gathered.lines("search", "*", "--facets", "own")
+    assert every == gathered.lines("search", "*", "--facets", "all")
+
+
+def test_views_of_a_broker_are_those_of_its_gateway(gathered: Any) -> None:
+    """The gateway of a Broker reads its views from the data folder; without a data folder there are none."""
+    define("pages", PAGES)
+    gathered("view", "create", "pages", "sea", "whale")
+    with closing(collection_of(load({}, None, {}), "pages")) as collection:
+        assert set(collection.views()) == {"sea"}
+    with closing(collection_of(load({}, None, {}), "main")) as collection:
+        assert collection.views() == {}
+    with closing(collection_of(load({"data": "nothing"}, None, {}), "main")) as collection:
+        assert collection.views() == {}

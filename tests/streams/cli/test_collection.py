@@ -29,6 +29,7 @@ from streams.logs import StoreLog
 from streams.operations import status as operations
 from streams.operations.dead_letters import standing
 from streams.store import Store
+from tests.streams.cli.definitions import define
 
 SUMMARY = Summary(oid="0" * 64, url="file:///a", object_url="file:///a", gatherer="here", version=1, time=1, type="Text")
 
@@ -69,7 +70,8 @@ def letter(number: int, reason: str) -> Rejected:
 def test_broker_of_some_summaries_serves_no_stream_of_all(harvest: Any, tree: Path) -> None:
     """The stream has what such a Broker leaves out, so that its gateway refuses it; that of the main one serves it."""
     harvest("gather", tree, "--quiet")
-    found = settings_of(harvest, brokers={"public": {"query": "type:html"}})
+    define("public", "query = 'type:html'")
+    found = settings_of(harvest)
     for broker, served in (("main", True), ("public", False)):
         gateway = collection_of(found, broker)
         if served:

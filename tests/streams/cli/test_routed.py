@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from processors.broker.definition import Broker, Fallback
+from processors.broker.definition import Broker
 from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Log
 from sinks.gateway.app import application
@@ -18,18 +17,17 @@ from sinks.gateway.options import GatewayOptions
 from streams.cli.collection import collection_of
 from streams.cli.gateway import index_opener
 from streams.cli.routed import gateway_brokers
-from streams.config import topology
-from streams.config.settings import Settings, load
+from streams.config.settings import load
 from streams.routing import local
 from streams.routing.counting import Counted, count_words
-
-BROKERS = "[brokers.pages]\nquery = 'type:HTML'\n[brokers.notes]\nquery = 'type:RawText'\n"
+from tests.streams.cli.definitions import define
 
 
 @pytest.fixture
 def gathered(harvest: Any, tree: Path) -> Any:
     """A data folder with three Brokers."""
-    Path("harvest.toml").write_text(BROKERS)
+    define("pages", "query = 'type:HTML'")
+    define("notes", "query = 'type:RawText'")
     (tree / "narwhal.html").write_text("<title>A grey narwhal</title>It swims in the sea.")
     harvest("gather", tree, "--quiet")
     return harvest
@@ -130,15 +128,9 @@ def test_gateway_of_a_filtered_broker_has_no_other(gathered: Any) -> None:
 
 
 @pytest.fixture
-def with_fallback(gathered: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def with_fallback(gathered: Any) -> Any:
     """The Broker `notes` is completed by `main` where it has no hit."""
-    defined = topology.broker_defined
-
-    def completed(found: Settings, name: str) -> Broker:
-        broker = defined(found, name)
-        return replace(broker, fallback=Fallback("main", 1)) if name == "notes" else broker
-
-    monkeypatch.setattr(topology, "broker_defined", completed)
+    define("notes", "query = 'type:RawText'\n[fallback]\nbroker = 'main'\nbelow = 1\n")
     return gathered
 
 

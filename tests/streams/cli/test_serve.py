@@ -15,6 +15,7 @@ import pytest
 from schemas.query import Every
 from sinks.gateway import server
 from sinks.gateway.admin.ports import Administration
+from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 from sinks.index.errors import IndexMissing, IndexOutdated
@@ -53,6 +54,7 @@ class ServerDouble:
         open_index: OpenIndex,
         collection: Collection,
         started: Callable[[str], None],
+        brokers: Brokers,
         administration: Administration,
     ) -> None:
         self.calls.append(Served(options, open_index, collection, administration))

@@ -29,7 +29,19 @@ from streams.topology.flow import TopologySettings
 
 OF_ROOTS = {"sitemaps", "lastmod", "feeds", "price", "refresh_min"}
 """Fields of FrontierSettings that are configured in `roots`."""
-OF_FRONTIER = {"agent", "rules", "paused", "partitions", "pause", "edge_patience", "part", "variants", "whole_every", *OF_ROOTS}
+OF_FRONTIER = {
+    "agent",
+    "confirm",
+    "rules",
+    "paused",
+    "partitions",
+    "pause",
+    "edge_patience",
+    "part",
+    "variants",
+    "whole_every",
+    *OF_ROOTS,
+}
 """Those that are not configured in `frontier`."""
 
 
@@ -153,7 +165,7 @@ def test_gateway_options_have_the_defaults_of_their_section() -> None:
     """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
-    assert set(sections.Serve.model_fields) - {"public", "token_file"} == set(GatewayOptions._fields)
+    assert set(sections.Serve.model_fields) - {"public", "token_file"} == set(GatewayOptions._fields) - {"facets"}
 
 
 def test_token_comes_from_a_file(tmp_path: Path) -> None:

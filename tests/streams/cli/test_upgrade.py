@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.streams.cli.definitions import define
+
 MADE_IN = Path("/var/tmp/harvest-sample-0.1")
 """The folder of the documents when the earlier version gathered them: URLs of files are absolute."""
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("upgrade")]
@@ -54,9 +56,9 @@ def test_old_data_folder_is_gathered_again(old: Path, harvest: Any) -> None:
     assert set(hits(harvest, old, "reviewed:yes")) == {"whale.md"}
 
 
-def test_old_data_folder_gains_a_broker(old: Path, harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_data_folder_gains_a_broker(old: Path, harvest: Any) -> None:
     """A Broker that is added to an old data folder gets all summaries of the Gatherer that its query accepts."""
-    monkeypatch.setenv("HARVEST_BROKERS_PAGES_QUERY", "type:HTML")
+    define("pages", "query = 'type:HTML'", old)
     assert harvest("gather", "--data", str(old), "--quiet").exit_code == 0
     assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}
     assert harvest("index", "rebuild", "--broker", "pages", "--data", str(old)).exit_code == 0

@@ -197,7 +197,7 @@ def test_doctor_checks_configured_servers(harvest: Run, topics: Topics, opensear
     topics.make("crawl", 2)
     ok, said = told()["kafka"]
     assert not ok
-    assert said.endswith("frontier.ticks and 11 more are not there (harvest topics apply)")
+    assert said.endswith("frontier.ticks and 13 more are not there (harvest topics apply)")
     harvest("topics", "apply")
     ok, said = told()["kafka"]
     assert ok

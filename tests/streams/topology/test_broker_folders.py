@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from processors.broker.definition import Broker
 from processors.broker.entry import decode_entry
@@ -57,7 +58,7 @@ def gathered(number: int = 30) -> tuple[Summary, ...]:
     """Summaries of the Gatherer's database."""
     rng = random.Random(7)
     made = (summary(f"o{n}", f"http://near.test/{n}", n + 1, 1_000, rng.choice(WORDS)) for n in range(number))
-    return tuple(msgspec.structs.replace(one, sha256=one.oid.encode().hex().ljust(64, "0")) for one in made)
+    return tuple(replace(one, sha256=one.oid.encode().hex().ljust(64, "0")) for one in made)
 
 
 def held(records: list[Summary | Removed]) -> set[str]:
@@ -117,3 +118,23 @@ def test_short_time_to_live_removes_what_is_old(run: Run) -> None:
     run(both, gathered())
     assert held(run(both, of="brief")) == set()
     assert len(held(run(both))) == 30
+
+
+def test_newer_time_of_an_equal_version_is_published(run: Run) -> None:
+    """A confirmation, which is the same version with a newer time, is published with that time; the same again is not."""
+    (one,) = gathered(1)
+    for confirmed in (one, replace(one, time=2_000), replace(one, time=2_000)):
+        run((Broker(),), (confirmed,))
+    assert [each.time for each in run((Broker(),))] == [1_000, 2_000]
+
+
+def test_confirmed_summary_is_not_published_after_a_changed_query(run: Run) -> None:
+    """What stays after a changed query is not published again, though the topic has the times of before its confirmations too."""
+    confirmed = tuple(replace(one, time=2_000) for one in gathered())
+    told = len(run((Broker(),), gathered() + confirmed))
+    records = run((Broker(query="squid"),))
+    assert held(records) == matching("squid")
+    assert not [one for one in records[told:] if isinstance(one, Summary)]
+    records = run((Broker(),))
+    assert held(records) == held(list(gathered()))
+    assert {one.time for one in {one.oid: one for one in records}.values()} == {2_000}

@@ -23,9 +23,11 @@ from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology, Topolo
 from streams.topology.routing import Router
 
 SCHEMAS = Path(schemas.__file__).parent
-TOPOLOGIES = [topology(TopologySettings()), topology(TopologySettings(brokers=(Broker(), Broker("library", "type:PDF"))))]
-FROM_OUTSIDE = {"annotations"}
-"""Topics that no stage writes: annotations come from people, by the command line."""
+LIBRARY = Broker("library", "type:PDF", ttl=60)
+OVER = Broker("over", sources=("broker:library", "http://far.test/stream"))
+TOPOLOGIES = [topology(TopologySettings()), topology(TopologySettings(brokers=(Broker(), LIBRARY, OVER)))]
+FROM_OUTSIDE = {"annotations", *(f"views.{broker}" for broker in ("main", "library", "over"))}
+"""Topics that no stage writes: annotations and views come from people."""
 
 
 class Asked:
