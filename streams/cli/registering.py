@@ -77,7 +77,7 @@ def _registration(found: Settings, broker: str, *, withdraw: bool) -> Registrati
         "title": given.title or defined.title or name,
         "description": given.description,
         "broker": broker,
-        "gatherer": gatherer,
+        "server-gatherer": gatherer,  # `gatherer:` in a query is the Gatherer of the registry
         "summaries": _count(found, broker),
         "version": f"harvest {version('harvest')}",
         "contact": given.contact,

@@ -66,10 +66,10 @@ def test_registration_states_the_gateway(harvest: Any, tree: Path) -> None:
     harvest("broker", "create", "pages", "--query", "type:HTML", "--title", "All pages")
     found = load({"data": Path("harvest-data"), **HERE, "registry.contact": "us@h.example", "registry.ttl": 60}, None, {})
     made = registration_of(found, "main")
-    values = {name: made.template().values(name) for name in ("kind", "title", "broker", "gatherer", "summaries", "contact")}
+    values = {name: made.template().values(name) for name in ("kind", "title", "broker", "server-gatherer", "summaries", "contact")}
     assert (made.url, made.name, made.ttl) == ("http://h.example/", "host/main", 60)
     assert values == {
-        "kind": (b"gatherer", b"broker"), "title": (b"host/main",), "broker": (b"main",), "gatherer": (b"host",),
+        "kind": (b"gatherer", b"broker"), "title": (b"host/main",), "broker": (b"main",), "server-gatherer": (b"host",),
         "summaries": (b"3",), "contact": (b"us@h.example",),
     }  # fmt: skip
     assert made.template().values("version")[0].startswith(b"harvest ")
