@@ -62,6 +62,8 @@ CrawlKind = Literal[
     "resumed",
     "claimed",
     "granted",
+    "registered",
+    "deregistered",
 ]
 LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other", "listing"]
 Outcome = Literal["fetched", "unchanged", "gone", "expired"]
@@ -163,6 +165,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     status: int = 0
     latency: int = -1
     plan: Plan | None = None
+    body: bytes | None = None
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:

@@ -8,7 +8,8 @@ Laws:
   changes alone (law 3).
 - An object that is unchanged is one Confirmed, and nothing else.
 - A path with a Rejected has a summary with the attribute `reason`, and vice versa; its type is the recognized one. Only what
-  has no summary of its own, a folder's listing or another Gatherer's stream, is rejected without one.
+  has no summary of its own, a folder's listing or another Gatherer's stream, is rejected without one, and a registration that
+  cannot be read.
 - The same object, settings and members to skip give the same records in the same order.
 """
 
@@ -31,6 +32,8 @@ from processors.essence.listings.registry import HEAD, Format, listing_format
 from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
 from processors.identity import frontier_key, last_segment
+from processors.registry.summary import registered
+from processors.registry.template import is_registration
 from processors.schemes import has_complete_listings, is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.records import (
@@ -89,7 +92,8 @@ def essence(
         raise ValueError("the body is in the blob store, and was not handed over")
     walk = Walk(obj, settings, attempt, reasons, progress, stop, ends)
     count = 0
-    for record in _fetched(walk, body if body is not None else io.BytesIO(obj.body or b"")):
+    read = registered if is_registration(obj.url) else _fetched
+    for record in read(walk, body if body is not None else io.BytesIO(obj.body or b"")):
         count += isinstance(record, Summary)
         yield record
     yield _end(walk, count)

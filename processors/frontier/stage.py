@@ -15,8 +15,9 @@ Laws:
 Delivery: at least once; a repeated request carries its version again, or a higher one, and records made from it are dropped or
 absorbed.
 
-Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `run_start.py`, `outcomes.py`, `budget_home.py` and `grants.py`,
-all based on `requests.py`. The pause per address is kept by the edge; that of a host travels with the request.
+Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `run_start.py`, `outcomes.py`, `budget_home.py`, `grants.py`
+and `processors/registry/lifetime.py`, all based on `requests.py`. The pause per address is kept by the edge; that of a host travels
+with the request.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from processors.frontier.requests import Output
 from processors.frontier.rows import DERIVED, HOST_WAKE, Table
 from processors.frontier.settings import FrontierSettings
 from processors.frontier.state import UrlState
+from processors.registry.lifetime import REGISTERED, RegistrationHandlers
 from schemas.ports import Origin, Rows
 from schemas.records import MAX_LINKS, CrawlEvent, Tick
 
@@ -67,7 +69,7 @@ def outstanding(rows: Rows, until: int) -> bool:
     return Table(rows).busy(until)
 
 
-class Decision(GrantHandlers, OutcomeHandlers):
+class Decision(GrantHandlers, OutcomeHandlers, RegistrationHandlers):
     """Decision on one event."""
 
     def decide(self, record: CrawlEvent | Tick) -> Iterator[Output]:
@@ -94,6 +96,8 @@ class Decision(GrantHandlers, OutcomeHandlers):
             if digest == HOST_WAKE:
                 continue
             known = self.table.get(host, digest)
+            if known is not None and known.state == REGISTERED:
+                yield from self.lapse(host, digest, known)
             if known is None or known.state not in DUE:
                 continue
             if known.roots and paused.issuperset(known.roots):
@@ -133,4 +137,6 @@ HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Output]]] = {
     "resumed": Decision.resumed,
     "claimed": Decision.claimed,
     "granted": Decision.granted,
+    "registered": Decision.registered,
+    "deregistered": Decision.deregistered,
 }

@@ -8,7 +8,7 @@ import msgspec
 
 from schemas.records import Link, LinkKind, Validators
 
-State = Literal["queued", "asked", "waiting", "ok", "failed", "refused", "gone"]
+State = Literal["queued", "asked", "waiting", "ok", "failed", "refused", "gone", "registered"]
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):

@@ -246,7 +246,8 @@ def searchable_values(summary: Summary) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for attributes in (summary.attributes, summary.annotations):
         for name, values in attributes.items():
-            if values:
+            # Of a registration: data, not text.
+            if values and not (name == "statistics" and summary.type == "Server"):
                 made = [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
                 known = attribute(name)
                 found[known] = found[known] + made if known in found else made

@@ -18,12 +18,13 @@ from sinks.gateway.admin.ports import Administration
 from sinks.gateway.admin.routes import AdminRoutes
 from sinks.gateway.api import ApiRoutes
 from sinks.gateway.brokers.ports import Brokers
+from sinks.gateway.brokers.registry import Registry, RegistryRoutes
 from sinks.gateway.brokers.routed import RoutedRoutes
 from sinks.gateway.brokers.streams import StreamRoutes
 from sinks.gateway.explanations import HANDLED, explained
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.gatherer import GathererRoutes
-from sinks.gateway.guard import Guard
+from sinks.gateway.guard import REGISTRY, Guard
 from sinks.gateway.metrics import CONTENT_TYPE
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.pages import PageRoutes
@@ -31,7 +32,7 @@ from sinks.gateway.ports import Collection, OpenIndex
 from sinks.gateway.rendering import Pages
 
 DAY = 86_400
-PROGRAMS = ("/api/", "/gatherer", "/brokers/")
+PROGRAMS = ("/api/", "/gatherer", "/brokers/", REGISTRY)
 """Beginnings of the paths that programs ask for."""
 
 
@@ -56,11 +57,12 @@ def application(
     collection: Collection,
     brokers: Brokers | None = None,
     administration: Administration | None = None,
+    registry: Registry | None = None,
 ) -> ASGIApp:
     """Return the application of a gateway.
 
     `brokers`: all of its Brokers, None: it has no pages and searches over all of them. It has an administration page if
-    `administration` and a token are given.
+    `administration` and a token are given, and servers can register there if `registry` and a token are.
     """
     gateway = Gateway(options, open_index, collection)
     pages = Pages(options, has_brokers=brokers is not None)
@@ -79,6 +81,8 @@ def application(
     app.include_router(GathererRoutes(gateway).router())
     if administration is not None and options.token and options.admin:
         app.include_router(AdminRoutes(gateway, pages, administration).router())
+    if registry is not None and options.token and options.registry:
+        app.include_router(RegistryRoutes(gateway, registry).router())
     if brokers is not None:
         app.include_router(RoutedRoutes(gateway, pages, brokers).router())
         app.include_router(StreamRoutes(gateway, brokers).router())

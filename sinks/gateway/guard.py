@@ -3,8 +3,9 @@
 Laws:
 - A Host that is not one of ours is refused, so that no page of another site can reach the gateway by a name of its own (DNS
   rebinding). Probes and metrics are answered under any name, and show nothing of the collection.
-- Nothing is changed by a request: GET and HEAD, and POST for /login alone, but for the administration page (`admin/`), which is
-  there only with a token, and asks for it itself: the cookie of /login does not open it.
+- Nothing is changed by a request: GET and HEAD, and POST for /login alone, but for the administration page (`admin/`) and the
+  registry (`brokers/registry.py`), which are there only with a token, and ask for it themselves: the cookie of /login does not open
+  them.
 - A client has `rate` requests a second, over BURST seconds; styles, scripts and probes are free.
 - With a token, everything but the probes, the login and its style asks for it: as a bearer, as a password, or as the
   cookie that /login gives.
@@ -52,6 +53,9 @@ OPEN = frozenset(("/login", "/opensearch.xml"))
 STATIC = "/static/"
 ADMIN = "/admin"
 """Path of the administration page, and the beginning of those below it."""
+REGISTRY = "/registry"
+"""Path to which servers send their registrations."""
+NO_REGISTRY = "There is no registry here (serve.registry)."
 NO_ADMIN = "There is no administration page without a token: set serve.token (HARVEST_SERVE_TOKEN)."
 ADMIN_OFF = "There is no administration page here (serve.admin)."
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -188,6 +192,8 @@ class Guard:
             return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
         if is_admin(path) and not (self._options.token and self._options.admin):
             return self._refused(path, "token", 404, ADMIN_OFF if self._options.token else NO_ADMIN)
+        if path == REGISTRY and not (self._options.token and self._options.registry):
+            return self._refused(path, "token", 404, NO_REGISTRY)
         if refusal := self._method_refusal(scope["method"], path):
             return refusal
         if path.startswith(STATIC):
@@ -199,7 +205,7 @@ class Guard:
         return None
 
     def _method_refusal(self, method: str, path: str) -> Response | None:
-        if method in ("GET", "HEAD") or (method == "POST" and (path == "/login" or is_admin(path))):
+        if method in ("GET", "HEAD") or (method == "POST" and (path in ("/login", REGISTRY) or is_admin(path))):
             return None
         if is_admin(path):
             return self._refused(path, "method", 405, "Only GET, HEAD and POST are answered.", Allow="GET, HEAD, POST")

@@ -19,6 +19,8 @@ class GatewayOptions(NamedTuple):
     """Secret that every client has to present; empty: none."""
     admin: bool = True
     """Whether there is an administration page, if there is a token."""
+    registry: bool = False
+    """Whether servers can register, if there is a token."""
     hosts: tuple[str, ...] = ()
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = ""

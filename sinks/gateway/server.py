@@ -27,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from sinks.gateway.admin.ports import Administration
 from sinks.gateway.app import application
 from sinks.gateway.brokers.ports import Brokers
+from sinks.gateway.brokers.registry import Registry
 from sinks.gateway.file_sending import SEND_FILE, send_file
 from sinks.gateway.guard import ABORT, BrokenOffError, client_key
 from sinks.gateway.options import GatewayOptions
@@ -171,6 +172,7 @@ def serve(
     started: Callable[[str], None],
     brokers: Brokers | None = None,
     administration: Administration | None = None,
+    registry: Registry | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; then requests in progress are completed. Raises OSError if the address is not available.
 
@@ -189,7 +191,7 @@ def serve(
         port = listener.getsockname()[1]
         logging.getLogger("uvicorn.error").addFilter(_is_logged)
         config = Config(
-            application(options, open_index, collection, brokers, administration),
+            application(options, open_index, collection, brokers, administration, registry),
             http=Protocol,
             ws="none",
             lifespan="on",

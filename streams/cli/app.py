@@ -27,7 +27,7 @@ from streams.cli.commands.rejected import app as rejected
 from streams.cli.commands.replay import replay
 from streams.cli.commands.roots import app as roots
 from streams.cli.commands.search import search
-from streams.cli.commands.serve import serve
+from streams.cli.commands.serve import register, serve
 from streams.cli.commands.show import show
 from streams.cli.commands.soif import app as soif
 from streams.cli.commands.summarize import summarize
@@ -100,6 +100,7 @@ for command in (
     annotate,
     collect,
     serve,
+    register,
     run,
     worker,
     top,

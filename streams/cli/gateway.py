@@ -30,6 +30,8 @@ def gateway_options(found: Settings, broker: str = MAIN) -> GatewayOptions:
             " serve.public = true to let everybody read",
             USAGE,
         )
+    if given.registry and not given.token.get_secret_value():
+        raise Failure("serve.registry: servers register with a token: set serve.token (HARVEST_SERVE_TOKEN)", USAGE)
     if given.templates and not Path(given.templates).is_dir():
         raise Failure(f"serve.templates: {printable(given.templates)}: no such folder", USAGE)
     if given.templates and (problems := template_problems(Path(given.templates))):

@@ -24,8 +24,11 @@ def urls_of(what: str, *, followed: bool = True) -> list[str]:
     A member may be named as in its archive, even where that cannot be a URL: with spaces, controls, or bytes that are no text.
     """
     from processors.identity import member_path, member_url
+    from processors.registry.template import is_registration
     from streams.cli.rootnames import meant
 
+    if is_registration(what):
+        return [what]
     if "://" not in what and os.path.lexists(what):
         return meant(what, followed=followed)
     base, mark, path = what.partition("#")

@@ -53,7 +53,7 @@ class GatewayBrokers:
 
     def facts(self) -> Sequence[BrokerFacts]:
         """See Brokers. Raises CollectionError where the log cannot be read."""
-        return _from_log(self._local.facts)
+        return from_log(self._local.facts)
 
     def fallback(self) -> Fallback | None:
         """See Brokers."""
@@ -61,7 +61,7 @@ class GatewayBrokers:
 
     def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
-        return _from_log(lambda: self._local.statistics(name))
+        return from_log(lambda: self._local.statistics(name))
 
     def stream(self, name: str) -> StreamSource:
         """See Brokers."""
@@ -72,10 +72,10 @@ class GatewayBrokers:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         from streams.routing.search import routed_search
 
-        return _from_log(lambda: routed_search(self._local, self._options, query, limit))
+        return from_log(lambda: routed_search(self._local, self._options, query, limit))
 
 
-def _from_log(read: Callable[[], Answer]) -> Answer:
+def from_log(read: Callable[[], Answer]) -> Answer:
     """Return what `read` returns. Raises KeyError, and CollectionError where the log cannot be read."""
     from sinks.gateway.ports import CollectionError
 

@@ -330,6 +330,8 @@ class Serve(Connection):
     """Whether anybody who reaches the address may search and read without a token."""
     admin: bool = True
     """Whether there is an administration page at `/admin`; with `token` alone, and whoever has that can use it."""
+    registry: bool = False
+    """Whether servers can register here (`harvest register`); with `token` alone."""
     hosts: tuple[str, ...] = ()
     """Names that a request's Host may have, beside those of the loopback and `host`; `*`: any."""
     root_path: str = Field(default="", max_length=1_000)

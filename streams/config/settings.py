@@ -29,6 +29,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from streams.config.base import NAMED, Section, mistake, refuse_nul
 from streams.config.blobs import Blobs
 from streams.config.feed import FeedSection
+from streams.config.registry import RegistrySection
 from streams.config.routing import RoutingSection
 from streams.config.sections import (
     AGE,
@@ -51,7 +52,8 @@ PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
 HIDDEN = re.compile(
-    r"serve\.token|kafka\.registry|kafka\.security(\..*)?|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
+    r"serve\.token|registry\.(token|servers)|routing\.servers|kafka\.registry|kafka\.security(\..*)?"
+    r"|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
 )
 """Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""
 
@@ -127,6 +129,7 @@ class Settings(BaseSettings):
     search: Search = Search()
     feed: FeedSection = FeedSection()
     routing: RoutingSection = RoutingSection()
+    registry: RegistrySection = RegistrySection()
     worker: Worker = Worker()
     serve: Serve = Serve()
     log: Log = Log()

@@ -1,4 +1,4 @@
-"""`harvest serve`: the page that people search on, and the API."""
+"""`harvest serve`: the page that people search on, and the API. `harvest register`: its entry in a registry of servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import BrokerName, Config, Data, Failure, printable, settings
+from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, note, printable, settings
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
     from streams.cli.administration import SettingsAdministration
     from streams.cli.collection import collection_of
     from streams.cli.gateway import gateway_options, index_opener, prepare_index
+    from streams.cli.registering import LogRegistry, renewing
     from streams.cli.routed import gateway_brokers
     from streams.cli.serving import logs_of
 
@@ -69,7 +70,8 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
     administered, collected = SettingsAdministration(found, config, logs.say), collection_of(found, broker)
     with closing(collected) as collection, closing(gateway_brokers(found, broker)) as brokers, closing(administered):
         try:
-            server.serve(options, opener, collection, started, brokers, administered)
+            with renewing(found, broker, logs.say):
+                server.serve(options, opener, collection, started, brokers, administered, LogRegistry(found))
         except OSError as error:
             if answering:
                 raise
@@ -78,3 +80,33 @@ def serve_gateway(found: Settings, broker: str, ready_fd: int | None = None, con
             raise Failure(f"{where}: {error.strerror or printable(str(error))}") from None
     if ready_fd is None:
         logs.say("stopped")
+
+
+def register(
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Gateways (default: registry.servers).")] = None,
+    broker: BrokerName = "",
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="End the registration.")] = False,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL of this gateway for others (registry.url).")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name to register under.")] = None,
+    ttl: Annotated[int | None, typer.Option("--ttl", metavar="S", help="Seconds for which it lasts (default: a week).")] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Register this gateway at the registries of others, which find it by the query type:Server.
+
+    A registration ends with its time-to-live; `harvest serve` and `harvest run --serve` renew those at registry.servers.
+    The token of the registries is read from the settings (registry.token_file, HARVEST_REGISTRY_TOKEN).
+    """
+    found = settings(config, data=data, registry__url=url, registry__name=name, registry__ttl=ttl)
+    from streams.cli.registering import registration_of, send
+    from streams.config.registry import gateway_url
+
+    try:
+        servers = [gateway_url(each) for each in urls or found.registry.servers]
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None
+    if not servers:
+        raise Failure("no registry is named: give the URL of a gateway, or set registry.servers", USAGE)
+    made = registration_of(found, named(found, broker), withdraw=withdraw)
+    for server in servers:
+        note(printable(send(server, found.registry.token.get_secret_value(), made)))

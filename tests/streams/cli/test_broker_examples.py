@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import sinks
+from streams.cli.registering import LogRegistry
+from streams.config.settings import load
+from tests.processors.registry.samples import server
 
 EXAMPLES = Path(sinks.__file__).parent / "examples"
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "summarize"
@@ -34,6 +37,7 @@ def test_every_example_answers_the_query_of_the_readme(harvest: Any, tmp_path: P
     for name, _ in rows:
         harvest("broker", "create", name, "--example", name)
     assert "no mistakes" in harvest("broker", "check").stderr
+    LogRegistry(load({"data": Path("harvest-data")}, None, {})).take(server(1))
     harvest("gather", root, "--quiet")
     found = {name: {hit["url"] for hit in harvest.lines("search", "--broker", name, query)} for name, query in rows}
     assert all(found.values()), [name for name, urls in found.items() if not urls]

@@ -1,0 +1,1 @@
+"""Registrations of servers: their template, their time-to-live, their summary."""
