@@ -66,7 +66,7 @@ class GatewayBrokers:
     def stream(self, name: str) -> StreamSource:
         """See Brokers."""
         source = self._streams.stream(name)
-        return source._replace(views=lambda: _from_log(source.views))
+        return source._replace(views=lambda: from_log(source.views))
 
     def routed(self, query: Query, limit: int) -> Routed:
         """See Brokers. Raises CollectionError where the log cannot be read."""
