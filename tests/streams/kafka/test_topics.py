@@ -201,7 +201,7 @@ def test_doctor_checks_configured_servers(harvest: Run, topics: Topics, opensear
     harvest("topics", "apply")
     ok, said = told()["kafka"]
     assert ok
-    assert "13 topics of 2 partitions, speaks protocols of Kafka 4" in said
+    assert "15 topics of 2 partitions, speaks protocols of Kafka 4" in said
     assert told()["index server"] == (True, "answers, no index yet")
     nobody = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("HARVEST_INDEX_URL", f"http://{nobody}")
