@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from processors.broker.definition import MAIN
 from processors.query.facets import FACETS
 
 
@@ -41,5 +42,9 @@ class GatewayOptions(NamedTuple):
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = 400
     """Cost of a query (`processors.query.limits.cost`) above which it is refused."""
+    broker: str = MAIN
+    """Name of the Broker that is served."""
+    stream: bool = False
+    """Whether this Broker has a stream (`/brokers/NAME/soif`)."""
     facets: tuple[str, ...] = FACETS
     """Facets that are counted and shown, in this order: those of the Broker's definition."""

@@ -68,7 +68,7 @@ class PageRoutes:
 
     async def facets(self, request: Request) -> Response:
         """Return the part of the search page with the facets."""
-        return await self._answered(request, "_facets.html", Wanted(hits=False))
+        return await self._answered(request, "_facets.html", Wanted(hits=False, views=True))
 
     async def expert(self, request: Request) -> Response:
         """Return the page that shows what becomes of a query."""

@@ -41,8 +41,9 @@ def gateway_options(found: Settings, broker: str = MAIN) -> GatewayOptions:
     changed = {"host": host, "token": token, "objects": given.objects and not found.kafka.brokers}
     values = given.model_dump(exclude={"public", "templates", "token_file"}) | changed
     templates = Path(given.templates).absolute() if given.templates else None
-    facets = broker_defined(found, broker).facets or FACETS
-    return GatewayOptions(**values, templates=templates, facets=facets)
+    defined = broker_defined(found, broker)
+    facets = defined.facets or FACETS
+    return GatewayOptions(**values, templates=templates, broker=broker, stream=defined.stream, facets=facets)
 
 
 def index_opener(found: Settings, broker: str) -> OpenIndex:

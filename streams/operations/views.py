@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from processors.broker.views import key_of, latest, queries
+from processors.broker.views import ViewError, created, key_of, latest, normal, queries
 from processors.query.terms import Views
 from schemas.codec import DecodeError, decode
 from schemas.ports import Log
 from schemas.records import View
 from streams.logs import LogAccess
+from streams.store.database import clock_ms
 from streams.topology.flow import views as topic_of
 
 READ = 1_000
@@ -38,6 +39,16 @@ def defined(log: Log, broker: str) -> dict[str, View]:
 def written_out(log: Log, broker: str) -> Views:
     """Return what `view:PATH` is written out as, by path."""
     return queries(defined(log, broker))
+
+
+def add(log: LogAccess, broker: str, path: str, query: str) -> View:
+    """Define a new view now, and return its definition. Raises ViewError, also for a path that is taken, and QueryError."""
+    known = defined(log, broker)
+    if taken := known.get(key_of(normal(path))):
+        raise ViewError(f"{taken.path}: is there already, with the query {taken.query}")
+    view = created(known, path, query, clock_ms())
+    define(log, broker, [view])
+    return view
 
 
 def define(log: LogAccess, broker: str, views: Sequence[View]) -> None:

@@ -33,6 +33,8 @@ MAX_FORM = 65_536
 MAX_URL = 8_000
 """Maximum characters of a URL whose history is asked for."""
 PAGES = ("roots", "brokers", "views", "rejected", "registrations", "log")
+FILLED = {"views": ("broker", "path", "title", "query")}
+"""Fields of the form of a page that its URL can fill in, as links on the search page do."""
 HEADERS = {
     # With no-referrer, as on the other pages, browsers send `Origin: null` with a form.
     "Referrer-Policy": "same-origin",
@@ -184,7 +186,8 @@ class AdminRoutes:
 
     def _listed(self, name: str) -> Callable[[Visit], Awaitable[Response]]:
         async def answer(visit: Visit) -> Response:
-            return await self._list(visit, name)
+            asked = visit.request.query_params
+            return await self._list(visit, name, form={field: asked.get(field, "")[:MAX_URL] for field in FILLED.get(name, ())})
 
         return answer
 

@@ -27,6 +27,10 @@ FORMS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "roots/resume": ({"root": ROOT}, ("resume", ROOT)),
     "roots/remove": ({"root": ROOT}, ("remove", ROOT)),
     "brokers/rebuild": ({"broker": "main"}, ("rebuild", "main")),
+    "views/save": (
+        {"broker": "main", "path": "computing/", "title": "shells", "query": "bash OR zsh"},
+        ("save", "main", "computing/shells", "bash OR zsh"),
+    ),
     "rejected/retry": ({"reason": "damaged"}, ("retry reason", "damaged")),
 }
 """A form of each action, and the call that it causes."""
