@@ -27,6 +27,8 @@ EXAMPLES = ("type", "year", "author", "site", "language")
 MAX_EXAMPLES = 3
 UNFOLDED = 5
 """Values of a facet that are shown before the rest is folded."""
+UNFOLDED_VIEWS = 20
+"""Views of a level of the tree that are shown before the rest is folded."""
 FORMATS = {"JSON lines": "jsonl", "CSV": "csv", "SOIF": "soif"}
 MIN_FUZZY = 2
 """A word with an error has more letters than this."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -16,7 +17,7 @@ from processors.query import QueryError, parse
 from schemas.ports import FacetValue
 from sinks.gateway.brokers.tree import Branch, scope, scoped, shown
 from sinks.gateway.state import State
-from tests.sinks.gateway.doubles import VIEWS, CollectionDouble
+from tests.sinks.gateway.doubles import VIEWS, CollectionDouble, Made, summary
 from tests.sinks.gateway.test_admin import TOKEN, log_in
 
 Client = Callable[..., TestClient]
@@ -135,6 +136,17 @@ def test_view_has_feeds(client: Client) -> None:
     streamed = section(client(stream=True, broker="main").get("/", params={"q": "view:sea"}).text)
     assert 'href="/brokers/main/soif?q=view%3Asea"' in streamed
     assert "Atom" not in section(ask.get("/").text)
+
+
+def test_many_views_are_folded(client: Client, tmp_path: Path) -> None:
+    """Of a level with many views the first are shown and the rest is folded, but for a rest with the scope in it."""
+    made = Made(tmp_path / "index", [summary("http://a/", more={"views": ("top", *(f"top/{at:02}" for at in range(30)))})])
+    ask = client(made.open)
+    tree = section(ask.get("/").text)
+    assert len(rows(ask.get("/").text)) == 31
+    assert '<details data-fold="more views top">' in tree
+    assert '10 more<span class="unseen"> views top</span>' in tree
+    assert '<details data-fold="more views top" open>' in section(ask.get("/", params={"q": "view:top/25"}).text)
 
 
 def test_mistake_beside_a_view(client: Client, collection: CollectionDouble) -> None:
