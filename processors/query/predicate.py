@@ -9,8 +9,9 @@ Laws:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from processors.query import facets, patterns, places, regex, values
 from processors.query.forms import DEFAULT, Analyzer, language_code, signed_name, signed_names
@@ -42,7 +43,7 @@ from schemas.query import (
     Wildcard,
     Word,
 )
-from schemas.records import Summary
+from schemas.records import Attributes, Summary
 
 
 def enough(count: int) -> int:
@@ -67,16 +68,18 @@ def tiers(query: Query) -> tuple[Query, ...]:
     return (query,)
 
 
-class _View:
-    """Summary under test; its text is analyzed at most once."""
+CHARACTERS = 1_000_000
+"""Characters of text in the present generation of `_Recent`."""
+LEAST = 500
+"""Characters that a text counts at least."""
+
+
+class _Text:
+    """Values of a summary for comparison; each is analyzed at most once."""
 
     def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
-        self.summary = summary
+        self.by_name = searchable_values(summary)
         self._analyzer = analyzer
-
-    @cached_property
-    def by_name(self) -> dict[str, list[str]]:
-        return searchable_values(self.summary)
 
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
@@ -106,12 +109,60 @@ class _View:
         return set(links(self.by_name))
 
     @cached_property
-    def names(self) -> set[str]:
-        return names(self.summary)
-
-    @cached_property
     def cells(self) -> set[int]:
         return values.cells(self.by_name)
+
+
+class _Known(NamedTuple):
+    """A text with what it was made from, which stays in memory with it: an identity is not given to another object."""
+
+    attributes: Attributes
+    annotations: Attributes
+    text: _Text
+
+
+class _Recent:
+    """Cache of the texts of recent summaries, by the identity of their attributes: many predicates test the same summaries.
+
+    The views of a Broker test one summary after each other, and so do several Brokers, whose publications of a summary share its
+    attributes. Used from several threads: an entry found is always right, and one that another thread's `of` drops is made again.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._present: dict[Hashable, _Known] = {}
+        self._before: dict[Hashable, _Known] = {}
+
+    def of(self, summary: Summary, analyzer: Analyzer) -> _Text:
+        """Return the text of a summary."""
+        attributes, annotations = summary.attributes, summary.annotations
+        # What `searchable_values` reads.
+        rest = summary.type, summary.size, summary.copies
+        key = (id(attributes), id(annotations), rest, analyzer.languages)
+        known = self._present.get(key) or self._before.get(key)
+        if known is not None:
+            return known.text
+        made = _Text(summary, analyzer)
+        if self._size >= CHARACTERS:
+            self._before, self._present, self._size = self._present, {}, 0
+        self._size += max(LEAST, sum(len(text) for texts in made.by_name.values() for text in texts))
+        self._present[key] = _Known(attributes, annotations, made)
+        return made
+
+
+_recent = _Recent()
+
+
+class _View:
+    """Summary under test, with its text."""
+
+    def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
+        self.summary = summary
+        self.text = _recent.of(summary, analyzer)
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names(self.summary)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -199,7 +250,7 @@ class _Compiler:
             return _phrase(text, name)
         wanted = frozenset([signed] if signed else self._analyzer.query_forms(found[0]))
         looked_in = _owners(name, frozenset())
-        return lambda view: any(not wanted.isdisjoint(forms) for owner, forms in view.forms if looked_in(owner))
+        return lambda view: any(not wanted.isdisjoint(forms) for owner, forms in view.text.forms if looked_in(owner))
 
 
 def _all(tests: Sequence[_Test]) -> _Test:
@@ -218,7 +269,7 @@ def _whole(text: str, name: str) -> _Test:
     value = exact(text)
     if name in EXACT_FIELDS:
         return lambda view: bool(value) and property_of(view.summary, name) == value
-    return lambda view: (name, value) in view.links
+    return lambda view: (name, value) in view.text.links
 
 
 def _verbatim(text: str, name: str) -> _Test:
@@ -232,7 +283,7 @@ def _value(text: str, name: str) -> _Test:
     if name in WHOLE:
         return _whole(text, name)
     value = facets.plain(text)
-    return lambda view: value in view.wholes(name)
+    return lambda view: value in view.text.wholes(name)
 
 
 def _phrase(text: str, name: str) -> _Test:
@@ -259,7 +310,7 @@ def _owners(name: str, passed: frozenset[str]) -> Callable[[str], bool]:
 def _values_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
     """Return a test of the words of a value between spaces; `several` words never match in one of SETS."""
     looked_in = _owners(name, SETS if several else frozenset())
-    return lambda view: any(test(spread) for owner, spread in view.values if looked_in(owner))
+    return lambda view: any(test(spread) for owner, spread in view.text.values if looked_in(owner))
 
 
 def _word_test(test: Callable[[str], bool], name: str) -> _Test:
@@ -275,7 +326,7 @@ def _spaced_test(expression: regex.Expression, name: str) -> _Test:
 def _text_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
     """Return a test of the text of a value as it is written."""
     looked_in = _owners(name, SETS if several else frozenset())
-    return lambda view: any(test(text) for owner, text in view.texts if looked_in(owner))
+    return lambda view: any(test(text) for owner, text in view.text.texts if looked_in(owner))
 
 
 def _regex(text: str, name: str) -> _Test:
@@ -295,7 +346,7 @@ def _condition(query: Query) -> _Test:
     match query:
         case NumberRange() | MomentRange():
             low, high = values.bounds(query)
-            return lambda view: any(low <= cell <= high for cell in view.cells)
+            return lambda view: any(low <= cell <= high for cell in view.text.cells)
         case Site(asked):
             host = places.host(f"http://{asked}")
             return lambda view: host in view.hosts

@@ -217,7 +217,8 @@ class Turns:
         rows = tx.rows(task.stage.name, task.partition)
         for topic in task.inputs:
             start = self._committed(task.stage.name, topic, task.partition)
-            batch = self.tail.read(tx, self.store, topic, task.partition, start, BATCH)
+            limit = BATCH if time.monotonic() < until else 1
+            batch = self.tail.read(tx, self.store, topic, task.partition, start, limit)
             if not batch:
                 continue
             for offset, key, value, record in batch:
