@@ -129,7 +129,8 @@ def _define(rows: Rows, view: View) -> None:
     rows.put(key, encode(view))
     known = rows.get(SWEEP)
     begun = _sweep(known).begun if known is not None else ()
-    rows.put(SWEEP, _pack(Sweep(begun=tuple((tick, b"") for tick, _ in begun))))
+    held = any(True for _ in rows.scan(PREFIX, limit=1))
+    rows.put(SWEEP, _pack(Sweep(due=held, begun=tuple((tick, b"") for tick, _ in begun))))
 
 
 def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:

@@ -92,13 +92,16 @@ class _Text:
         return [(name, f" {spaced(text)} ") for name, text in self.texts]
 
     @cached_property
-    def forms(self) -> list[tuple[str, frozenset[str]]]:
-        """(name, forms) of each value."""
+    def forms(self) -> dict[str, set[str]]:
+        """Forms of the words of each attribute's values, by name; under "" those that a word without an attribute is found by."""
         language = language_code(self.by_name)
-        return [
-            (name, frozenset([*self._analyzer.forms(found.split(), language), *signed_names(text)]))
-            for (name, text), (_, found) in zip(self.texts, self.values, strict=True)
-        ]
+        found: dict[str, set[str]] = {"": set()}
+        for (name, text), (_, spread) in zip(self.texts, self.values, strict=True):
+            forms = {*self._analyzer.forms(spread.split(), language), *signed_names(text)}
+            found.setdefault(name, set()).update(forms)
+            if name not in BY_NAME:
+                found[""] |= forms
+        return found
 
     def wholes(self, name: str) -> list[str]:
         """Return the values of an attribute as they are compared as wholes."""
@@ -121,20 +124,48 @@ class _Known(NamedTuple):
     text: _Text
 
 
+class _View:
+    """Summary under test, with its text."""
+
+    def __init__(self, summary: Summary, analyzer: Analyzer, text: _Text) -> None:
+        self.summary = summary
+        self.analyzer = analyzer
+        self.text = text
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names(self.summary)
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        return places.hosts(self.summary.shown_url)
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        return places.segments(self.summary.shown_url)
+
+
 class _Recent:
     """Cache of the texts of recent summaries, by the identity of their attributes: many predicates test the same summaries.
 
     The views of a Broker test one summary after each other, and so do several Brokers, whose publications of a summary share its
-    attributes. Used from several threads: an entry found is always right, and one that another thread's `of` drops is made again.
+    attributes. Used from several threads: an entry found is always right, and one that another thread drops is made again.
     """
 
     def __init__(self) -> None:
         self._size = 0
+        self._last: _View | None = None
         self._present: dict[Hashable, _Known] = {}
         self._before: dict[Hashable, _Known] = {}
 
-    def of(self, summary: Summary, analyzer: Analyzer) -> _Text:
-        """Return the text of a summary."""
+    def view(self, summary: Summary, analyzer: Analyzer) -> _View:
+        """Return a summary with its text."""
+        last = self._last
+        if last is None or last.summary is not summary or last.analyzer is not analyzer:
+            last = self._last = _View(summary, analyzer, self._text(summary, analyzer))
+        return last
+
+    def _text(self, summary: Summary, analyzer: Analyzer) -> _Text:
         attributes, annotations = summary.attributes, summary.annotations
         # What `searchable_values` reads.
         rest = summary.type, summary.size, summary.copies
@@ -153,26 +184,6 @@ class _Recent:
 _recent = _Recent()
 
 
-class _View:
-    """Summary under test, with its text."""
-
-    def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
-        self.summary = summary
-        self.text = _recent.of(summary, analyzer)
-
-    @cached_property
-    def names(self) -> set[str]:
-        return names(self.summary)
-
-    @cached_property
-    def hosts(self) -> tuple[str, ...]:
-        return places.hosts(self.summary.shown_url)
-
-    @cached_property
-    def segments(self) -> tuple[str, ...]:
-        return places.segments(self.summary.shown_url)
-
-
 _Test = Callable[[_View], bool]
 
 
@@ -182,7 +193,7 @@ def predicate(query: Query, analyzer: Analyzer = DEFAULT) -> Callable[[Summary],
     Raises QueryError if a pattern of the query cannot be compiled (`parse` has no such patterns).
     """
     test = _Compiler(analyzer).test(query)
-    return lambda summary: test(_View(summary, analyzer))
+    return lambda summary: test(_recent.view(summary, analyzer))
 
 
 def matches(query: Query, summary: Summary, analyzer: Analyzer = DEFAULT) -> bool:
@@ -249,8 +260,7 @@ class _Compiler:
         if len(found) > 1 or not (found or signed):
             return _phrase(text, name)
         wanted = frozenset([signed] if signed else self._analyzer.query_forms(found[0]))
-        looked_in = _owners(name, frozenset())
-        return lambda view: any(not wanted.isdisjoint(forms) for owner, forms in view.text.forms if looked_in(owner))
+        return lambda view: not wanted.isdisjoint(view.text.forms.get(name, ()))
 
 
 def _all(tests: Sequence[_Test]) -> _Test:

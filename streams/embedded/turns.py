@@ -288,7 +288,8 @@ class Turns:
     # ---- offsets -------------------------------------------------------------------------------------------------
 
     def _committed(self, group: str, topic: str, partition: int) -> int:
-        return self.tail.committed.get((group, topic, partition)) or self._load_committed(group, topic, partition)
+        known = self.tail.committed.get((group, topic, partition))
+        return self._load_committed(group, topic, partition) if known is None else known
 
     def _load_committed(self, group: str, topic: str, partition: int) -> int:
         offset = self.store.offsets(group).get((topic, partition), Offsets()).next
