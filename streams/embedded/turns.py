@@ -217,7 +217,8 @@ class Turns:
         rows = tx.rows(task.stage.name, task.partition)
         for topic in task.inputs:
             start = self._committed(task.stage.name, topic, task.partition)
-            batch = self.tail.read(tx, self.store, topic, task.partition, start, BATCH)
+            limit = BATCH if time.monotonic() < until else 1
+            batch = self.tail.read(tx, self.store, topic, task.partition, start, limit)
             if not batch:
                 continue
             for offset, key, value, record in batch:
@@ -287,7 +288,8 @@ class Turns:
     # ---- offsets -------------------------------------------------------------------------------------------------
 
     def _committed(self, group: str, topic: str, partition: int) -> int:
-        return self.tail.committed.get((group, topic, partition)) or self._load_committed(group, topic, partition)
+        known = self.tail.committed.get((group, topic, partition))
+        return self._load_committed(group, topic, partition) if known is None else known
 
     def _load_committed(self, group: str, topic: str, partition: int) -> int:
         offset = self.store.offsets(group).get((topic, partition), Offsets()).next

@@ -259,7 +259,7 @@ def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     return (
         Stage[Summary | Removed | Role | View | Tick, Registered](
             f"register.{name}",
-            (*_sources(plan), copies(name), views(name)),
+            (views(name), *_sources(plan), copies(name)),
             (archive(name), holders(name)),
             tagged.process,
             "versions, publish counters, roles, views",
