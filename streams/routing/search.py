@@ -89,9 +89,8 @@ class _Search:
                 {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
             )  # fmt: skip
         named = [answer._replace(broker=label) for label, answer in answers.items()]
-        hits, repeated = merge(chosen, named, limit)
-        total = sum(answer.total for answer in named) - repeated
-        return Routed(hits, total, [each.name for each in chosen], self._silent, len(places))
+        hits, least, most = merge(chosen, named, limit)
+        return Routed(hits, least, most, [each.name for each in chosen], self._silent, len(places))
 
     async def _known(self, servers: Sequence[RemoteBrokers]) -> tuple[dict[str, _Place], dict[str, Statistics]]:
         """Return the Brokers whose statistics are there when half of the time is over, with these, by label."""

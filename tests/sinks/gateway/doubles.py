@@ -147,7 +147,7 @@ class BrokersDouble:
     def routed(self, query: Query, limit: int) -> Routed:
         found = self.search("main", query, limit)
         hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
-        return Routed(hits, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
+        return Routed(hits, found.total, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
 
     def stream(self, name: str) -> StreamSource:
         if name != "main" or self.stream_path is None:

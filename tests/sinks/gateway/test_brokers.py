@@ -45,7 +45,7 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
     def hang(brokers: BrokersDouble, query: Query, limit: int) -> Routed:
         begun.set()
         end.wait()
-        return Routed([], 0, [])
+        return Routed([], 0, 0, [])
 
     monkeypatch.setattr(BrokersDouble, "routed", hang)
     ask = client(searches=1, timeout=1.0)
@@ -57,3 +57,22 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
         finally:
             end.set()
         assert routed.result().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "heading"),
+    [
+        (Routed([], 4, 4, ["a", "b"], {}, 2), "4 summaries"),
+        (Routed([], 4, 7, ["a", "b"], {}, 2), "4 to 7 summaries"),
+        (Routed([], 1, 1, ["a", "b"], {"b": "late"}, 2), "At least 1 summary"),
+        (Routed([], 0, 0, [], {"http://h/": "refused"}, 0), "No Broker could be asked"),
+    ],
+)
+def test_page_states_the_number_of_matches(
+    client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch, answer: Routed, heading: str
+) -> None:
+    """The heading is exact, a range where Brokers overlap, a least number where some are silent, and none if nobody was asked."""
+    monkeypatch.setattr(BrokersDouble, "routed", lambda *_: answer)
+    shown = client().get("/brokers", params={"q": "whale"}).text
+    assert f"<h1>{heading}</h1>" in shown
+    assert all(f"{name}: {reason}" in shown for name, reason in answer.silent.items())

@@ -92,6 +92,27 @@ def test_routed_search_without_any_broker_fails_in_one_line(harvest: Any) -> Non
     assert "no Broker to ask" in harvest("search", "--routed", "narwhal", code=1).stderr
 
 
+def test_refused_gateway_alone_is_named_with_the_settings(harvest: Any) -> None:
+    """Where the only gateway is refused, its URL, the reason, and the settings of both are said, not that there is none."""
+    Path("harvest.toml").write_text("[routing]\nservers = ['http://127.0.0.1:9/']\n", "utf-8")
+    stderr = harvest("search", "--routed", "narwhal", "--config", "harvest.toml", code=1).stderr
+    assert "http://127.0.0.1:9/: 127.0.0.1 is not to be dialled" in stderr
+    assert "(fetch.allow)" in stderr
+    assert "no gateway of routing.servers has answered" in stderr
+    assert "gather something first" not in stderr
+
+
+def test_overlap_of_brokers_is_no_exact_number(gathered: Any, tree: Path) -> None:
+    """What two Brokers have counts once where it is seen, and the number is a range where it is not."""
+    for at in range(3):
+        (tree / f"n{at}.html").write_text(f"<title>Narwhal {at}</title>It swims in the sea.")
+    gathered("gather", tree, "--quiet")
+    assert gathered("search", "--routed", "--count", "narwhal").stdout == "4\n"
+    (counted,) = gathered.lines("search", "--routed", "--count", "narwhal")
+    assert (counted["total"], counted["at_least"], counted["at_most"]) == (4, False, 4)
+    assert "4 to 7 found, 1 shown" in gathered("search", "--routed", "--limit", "1", "narwhal").stderr
+
+
 def test_gateway_lists_its_brokers_and_their_words(client: TestClient) -> None:
     """The API has each Broker with its number of summaries, statistics of its words, and a search in it."""
     listed = {each["name"]: each["summaries"] for each in client.get("/api/brokers").json()["brokers"]}
