@@ -61,6 +61,10 @@ class GatewayBrokers:
         """See Brokers."""
         return self._fallback
 
+    def counted(self, name: str) -> bytes | None:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return from_log(lambda: self._local.counted(name))
+
     def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         return from_log(lambda: self._local.statistics(name))

@@ -127,6 +127,10 @@ class BrokersDouble:
     def facts(self) -> Sequence[BrokerFacts]:
         return [BrokerFacts("main", HOSTILE, len(self._made.known), "mark")]
 
+    def counted(self, name: str) -> bytes | None:
+        self._summaries(name)
+        return None
+
     def statistics(self, name: str) -> bytes:
         counts = WordCounts(DEFAULT)
         for one in self._summaries(name):

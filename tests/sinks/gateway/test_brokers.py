@@ -59,6 +59,34 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
         assert routed.result().status_code == 200
 
 
+def test_words_are_counted_beside_the_reports(client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While words are counted, further counts wait, or are 503 with a time; statistics that are there, and reports, are sent."""
+    counting, end, count = threading.Semaphore(0), threading.Event(), BrokersDouble.statistics
+
+    def wait(brokers: BrokersDouble, name: str) -> bytes:
+        counting.release()
+        end.wait()
+        return count(brokers, name)
+
+    monkeypatch.setattr(BrokersDouble, "statistics", wait)
+    ask = client(timeout=1.0)
+    path = "/api/brokers/main/statistics"
+    with ThreadPoolExecutor(5) as threads:
+        first = threads.submit(ask.get, path)
+        counting.acquire()
+        try:
+            others = list(threads.map(ask.get, [path] * 4))
+            assert [(each.status_code, each.headers.get("retry-after")) for each in others] == [(503, "2")] * 4
+            assert not counting.acquire(blocking=False)
+            assert ask.get("/api/status").status_code == 200
+            assert ask.get("/api/brokers/none/statistics").status_code == 404
+            monkeypatch.setattr(BrokersDouble, "counted", lambda *_: b"there")
+            assert ask.get(path).content == b"there"
+        finally:
+            end.set()
+        assert first.result().status_code == 200
+
+
 @pytest.mark.parametrize(
     ("answer", "heading"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from processors.broker.definition import Broker
+from processors.query import parse
 from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Log
 from sinks.gateway.app import application
@@ -100,6 +103,26 @@ def test_refused_gateway_alone_is_named_with_the_settings(harvest: Any) -> None:
     assert "(fetch.allow)" in stderr
     assert "no gateway of routing.servers has answered" in stderr
     assert "gather something first" not in stderr
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The settings name an OpenSearch that accepts connections and never answers, and searches here wait a day for it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for name, value in {"INDEX_URL": f"http://127.0.0.1:{listener.getsockname()[1]}", "SERVE_TIMEOUT": "86400"}.items():
+            monkeypatch.setenv(f"HARVEST_{name}", value)
+        monkeypatch.setenv("HARVEST_ROUTING_DEADLINE", "0.5")
+        yield
+
+
+def test_index_that_hangs_is_named_within_the_deadline(gathered: Any, hanging: None) -> None:
+    """Local Brokers whose server does not answer are named as silent, in the command and on the page, which ends."""
+    stderr = gathered("search", "--routed", '"grey narwhal"', code=1).stderr
+    assert "main: " in stderr
+    assert "no Broker has answered" in stderr
+    with closing(gateway_brokers(load({}, None), "main")) as brokers:
+        assert sorted(brokers.routed(parse('"grey narwhal"'), 10).silent) == ["main", "pages"]
+        assert brokers.facts() == []
 
 
 def test_overlap_of_brokers_is_no_exact_number(gathered: Any, tree: Path) -> None:
