@@ -34,6 +34,7 @@ from streams.operations.indexes import open_index
 from streams.routing.counting import count_words
 from streams.routing.files import write_whole
 from streams.store import AbsentError
+from streams.store.data_folder import STATISTICS
 from streams.topology.flow import archive
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 THREADS = 4
 """Local Brokers that are asked at once by all routed searches."""
-FOLDER = "statistics"
-"""Folder of the statistics in the data folder, one file a Broker."""
 CHANGED = 0.05
 """Share of a Broker's records that may change before its words are counted again."""
 
@@ -168,7 +167,7 @@ class LocalBrokers:
                 stack.callback(pool.close)
 
     def _path(self, name: str) -> Path:
-        return self._found.data / FOLDER / name
+        return self._found.data / STATISTICS / name
 
     def _read(self, broker: Broker) -> _Kept | None:
         """Return the statistics that the data folder has; None if there are none, or others than these settings ask for."""
