@@ -69,6 +69,17 @@ def _check(name: str) -> None:
         )
 
 
+def as_name(text: str) -> str:
+    """Return a text as the name of a view: what a name may not have becomes a blank, and it is cut; "" if no name is left."""
+    text = unicodedata.normalize("NFC", text)
+    blanked = " ".join("".join(c if _is_letter(c) or c in SIGNS else " " for c in text).split())
+    name = blanked.lstrip("".join(SIGNS))
+    if len(name) > MAX_NAME:
+        name = name[: MAX_NAME + 1].rpartition(" ")[0] or name[:MAX_NAME]
+    name = name.rstrip("".join(SIGNS - {"+"}))
+    return name if any(map(_is_letter, name)) else ""
+
+
 def _is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LNM"
 

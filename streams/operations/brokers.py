@@ -1,21 +1,32 @@
-"""The state of each Broker: summaries, what it has still to read, its last change, what is wrong with it."""
+"""The state of each Broker: summaries, what it has still to read, its last change, what is wrong with it; and its removal.
+
+Law: a removal that was interrupted can be repeated, and a Broker that is created again after it is filled from its sources. So what
+is made from the topics goes first, and topics, rows and offsets in one step after it.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from processors.broker.definition import Broker
 from schemas.query import Every
 from sinks.index.errors import IndexDamaged
 from streams.config.topology import topology_of
-from streams.operations.indexes import open_index
-from streams.topology.flow import archive
+from streams.operations.feed import feed_file
+from streams.operations.indexes import alias, open_index, server
+from streams.store.data_folder import STATISTICS, index_folder, known
+from streams.topology.flow import SUMMARIES, Stage, Topology, archive
+from streams.topology.flow import broker as stages_of
 
 if TYPE_CHECKING:
     from streams.brokers import Definitions
     from streams.config.settings import Settings
     from streams.logs import LogAccess
+    from streams.store import Store
 
 
 class BrokerState(NamedTuple):
@@ -73,3 +84,63 @@ def _changed(log: LogAccess, topic: str) -> str:
         return ""
     times = [record.time for number, end in enumerate(log.ends(topic)) if end for record in log.read(topic, number, end - 1, 1)]
     return datetime.fromtimestamp(max(times) / 1000, UTC).isoformat(timespec="seconds") if times else ""
+
+
+class Owned(NamedTuple):
+    """What belongs to one Broker alone, by names without a prefix."""
+
+    topics: tuple[str, ...]
+    stages: tuple[str, ...]
+    """Stages, which are groups of consumers."""
+    tables: tuple[str, ...]
+    """Those of the stages that have rows."""
+
+    @classmethod
+    def of(cls, name: str) -> Owned:
+        """Return what belongs to a Broker of that name, with a stream or without."""
+        stages = stages_of(Broker(name, stream=True))
+        topics = tuple(topic.name for topic in Topology(stages).topics if topic.name != SUMMARIES.name)
+        return cls(topics, tuple(one.name for one in stages), tuple(one.name for one in stages if isinstance(one, Stage)))
+
+
+def forget_files(found: Settings, name: str) -> list[str]:
+    """Delete index, stream and statistics of a Broker; return what there was. No sink may be at work on them. Raises OSError."""
+    done: list[str] = []
+    if found.index.url and _forget_on_server(found, name):
+        done.append("its index")
+    folder = index_folder(found.data, name)
+    folders = [path for path in (folder, *(folder.with_name(f"{name}.{end}") for end in ("new", "old"))) if path.is_dir()]
+    for path in folders:
+        shutil.rmtree(path)
+    if folders:
+        done.append(f"{folder}")
+    stream = feed_file(found.data, name)
+    done += [str(path) for path in (stream, found.data / STATISTICS / name) if path.exists()]
+    for path in (stream, *(stream.with_name(f"{stream.name}-{end}") for end in ("wal", "shm")), found.data / STATISTICS / name):
+        path.unlink(missing_ok=True)
+    return done
+
+
+def _forget_on_server(found: Settings, name: str) -> int:
+    from sinks.index.opensearch.aliases import forget  # noqa: PLC0415 - loaded by those who have a server
+    from sinks.index.opensearch.node import Node  # noqa: PLC0415 - as above
+
+    with closing(Node(server(found))) as node:
+        return forget(node, alias(found, name))
+
+
+def forget_in_folder(found: Settings, name: str) -> list[str]:
+    """Delete all that a data folder has of a Broker; return what there was. Raises OSError, StoreError, also beside a runner."""
+    with known(found.data) as store:
+        if store is None:
+            return forget_files(found, name)
+    from streams.store import Store  # noqa: PLC0415 - for its runner's lock
+
+    with Store(found.data, runner=True) as store:
+        return [*forget_files(found, name), *_forget_in_log(store, Owned.of(name))]
+
+
+def _forget_in_log(store: Store, owned: Owned) -> list[str]:
+    topics = sum(topic in store.topics() for topic in owned.topics)
+    records = store.forget(owned.topics, owned.tables)
+    return [f"{topics} topics ({records:,} records)"] if topics else []

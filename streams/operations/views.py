@@ -9,6 +9,7 @@ from processors.query.terms import Views
 from schemas.codec import DecodeError, decode
 from schemas.ports import Log
 from schemas.records import View
+from streams.faults import fault
 from streams.logs import LogAccess
 from streams.store.database import clock_ms
 from streams.topology.flow import views as topic_of
@@ -57,3 +58,4 @@ def define(log: LogAccess, broker: str, views: Sequence[View]) -> None:
     records = [(key_of(view.path).encode(), view) for view in views]
     for partition in reversed(range(log.topics()[topic])):
         log.append(topic, records, partition)
+        fault("views.defined")

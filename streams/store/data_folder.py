@@ -21,6 +21,9 @@ from streams.store import AbsentError, Store, StoreError
 SPACE = "runner"
 """Name of the rows that belong to no stage: `run` and `gatherer` (see `streams/embedded/runs.py`)."""
 
+STATISTICS = "statistics"
+"""Folder of the words of Brokers, one file each."""
+
 
 @contextmanager
 def known(folder: Path) -> Iterator[Store | None]:

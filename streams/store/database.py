@@ -138,6 +138,16 @@ class Store:
             self._state.create(dict(topics))
         self._state.refresh()
 
+    def forget(self, topics: Sequence[str], stages: Sequence[str]) -> int:
+        """Delete topics, and the rows and offsets of stages, as one step; return the number of records. Runners only.
+
+        Topics and stages that are not there are passed over. The file keeps its size: its pages are used again.
+        """
+        with self.transaction():
+            dropped = self._state.forget(topics, stages)
+        self._state.refresh()
+        return dropped
+
     def transaction(self) -> Transaction:
         """Return a transaction for one batch. Its `with` statement raises RuntimeError if this store has an open one."""
         return Transaction(self._state)

@@ -56,6 +56,9 @@ PRAGMA user_version={VERSION};
 """
 TOPIC_TABLE = "CREATE TABLE {log}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB)"
 
+FORGET_SLOT = ("DELETE FROM ends WHERE slot=?", "DELETE FROM offsets WHERE slot=?", "DELETE FROM staged WHERE slot=?")
+DROP_TABLE, COUNT_TABLE = "DROP TABLE {log}", "SELECT count(*) FROM {log}"
+
 
 def slot(topic: int, partition: int) -> int:
     """Return the slot number of a topic's partition; `topic` is the topic's id."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import apsw
 from streams.store.errors import StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.rows import TableRows
-from streams.store.schema import PARTITION_BITS, TOPIC_TABLE, in_log, slot
+from streams.store.schema import COUNT_TABLE, DROP_TABLE, FORGET_SLOT, PARTITION_BITS, TOPIC_TABLE, in_log, slot
 
 ROWS_CACHE = 16 * 1024 * 1024
 """Bytes of committed rows to cache per stage, divided by the highest partition count of all topics at their first use. The row of a
@@ -127,6 +128,29 @@ class State:
             for number in (slot(made[0][0], p) for p in range(partitions if made else 0)):
                 self.fetch(in_log(TOPIC_TABLE, number))
         self._version = -1
+
+    def forget(self, topics: Sequence[str], stages: Sequence[str]) -> int:
+        """Delete topics, and the rows and offsets of stages, inside a transaction; return the number of records.
+
+        What is not there is passed over. Other stages' offsets in these topics are deleted, too: an id of a topic is used again.
+        """
+        dropped = 0
+        for number in [at for name in topics if name in self._topics for at in self.slots(name)]:
+            dropped += self.fetch(in_log(COUNT_TABLE, number))[0][0]
+            self.fetch(in_log(DROP_TABLE, number))
+            for statement in FORGET_SLOT:
+                self.fetch(statement, number)
+        for name in topics:
+            self.fetch("DELETE FROM topics WHERE name=?", name)
+        for name in stages:
+            for (space,) in self.fetch("SELECT id FROM spaces WHERE name=?", name):
+                self.fetch(f"DROP TABLE rows_{space}")
+            self.fetch("DELETE FROM spaces WHERE name=?", name)
+            self.fetch("DELETE FROM offsets WHERE name=?", name)
+        self._rows = {at: rows for at, rows in self._rows.items() if at[0] not in stages}
+        self._staged.clear()
+        self._version = -1
+        return dropped
 
     def rows(self, name: str, partition: int) -> TableRows:
         """Return the rows of a stage in a partition, creating their table if needed, inside a transaction."""

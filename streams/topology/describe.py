@@ -36,7 +36,8 @@ def _topics(drawn: Topology) -> Iterator[str]:
 
 def mermaid(found: Topology) -> str:
     """Return the topology as a Mermaid flowchart: stages are nodes, topics are arrows; every stage may write `rejected`."""
-    lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", *_from_outside(found)]
+    roots = ["  roots([roots]) -->|crawl| frontier"] if any(stage.name == "frontier" for stage in found.stages) else []
+    lines = ["flowchart LR", *roots, *_from_outside(found)]
     lines += [f"  {_node(stage)}" for stage in found.stages]
     lines += list(_arrows(found))
     return "\n".join([*lines, ""])
@@ -47,8 +48,10 @@ def _from_outside(drawn: Topology) -> Iterator[str]:
     ticks = {stage.ticks.name for stage in drawn.stages if isinstance(stage, Stage) and stage.ticks}
     for topic in drawn.topics:
         if topic.name not in ticks and not drawn.writers(topic):
+            # Public topics are written by stages, which are not in the drawing of one Broker.
+            source = f"{_id(topic.name)}([{topic.name}])" if topic.public else "people([people])"
             for reader in drawn.readers(topic):
-                yield f"  people([people]) -->|{topic.name}| {_id(reader)}"
+                yield f"  {source} -->|{topic.name}| {_id(reader)}"
 
 
 def _node(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:

@@ -55,11 +55,11 @@ class Visit(NamedTuple):
 
 
 class AdminRoutes:
-    """Answers the requests for the administration page. The gateway has a token."""
+    """Answers the requests for the administration page. The gateway has a token for it."""
 
     def __init__(self, gateway: Gateway, pages: Pages, port: Administration, sessions: Sessions | None = None) -> None:
         self._gateway, self._pages, self._port = gateway, pages, port
-        self._sessions = sessions or Sessions(gateway.options.token)
+        self._sessions = sessions or Sessions(gateway.options.admin_token)
         self._journal = Journal(port.log)
 
     def router(self) -> APIRouter:
@@ -163,7 +163,7 @@ class AdminRoutes:
         """Return the answer to somebody who is not logged in."""
         if "text/html" not in request.headers.get("accept", ""):
             headers = HEADERS | {"WWW-Authenticate": "Bearer"}
-            return PlainTextResponse("A login, or the token as a bearer, is needed (serve.token).\n", 401, headers)
+            return PlainTextResponse("A login, or the token as a bearer, is needed (serve.admin_token).\n", 401, headers)
         root = request.scope.get("root_path", "")
         back = request.url.path.removeprefix(root) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{root}{ADMIN}/login?next={quote(back, safe='')}", 303, HEADERS)
@@ -230,7 +230,7 @@ class AdminRoutes:
         async def answered(request: Request) -> Response:
             visit = self._visit(request)
             if visit is None:
-                return self._refused(request, title, "a login, or the token as a bearer, is needed (serve.token)", 401)
+                return self._refused(request, title, "a login, or the token as a bearer, is needed (serve.admin_token)", 401)
             form = await read_form(request, MAX_FORM)
             if refusal := self._refusal(visit, form):
                 return self._refused(request, title, refusal, 403)

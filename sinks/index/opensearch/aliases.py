@@ -201,6 +201,14 @@ def sweep(node: Node, alias: str) -> None:
             drop(node, index)
 
 
+def forget(node: Node, alias: str) -> int:
+    """Delete all indexes that an alias may name, serving or not, with their aliases; return their number."""
+    found = [index for index in node.ask("GET", f"/{alias}-*/_alias") if _stamped(alias).fullmatch(index)]
+    for index in found:
+        drop(node, index)
+    return len(found)
+
+
 def _stamped(alias: str) -> re.Pattern[str]:
     """Return the pattern of the names of indexes that an alias may name."""
     return re.compile(rf"{re.escape(alias)}-(?:{FIRST}|{STAMP})")

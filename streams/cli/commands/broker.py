@@ -167,9 +167,18 @@ def collect(data: Data = None, config: Config = None) -> None:
 
 
 @app.command()
-def remove(name: Name, data: Data = None, config: Config = None) -> None:
-    """Remove the definition of a Broker; its topics, rows and index stay, and serve again if it is created again."""
+def remove(
+    name: Name,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete its topics, rows, index and stream, too.")] = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Remove the definition of a Broker; its topics, rows and index stay, and serve again if it is created again.
+
+    With --forget they are deleted, also those of a Broker whose definition was removed before: no summary of the Gatherer is.
+    """
     from processors.broker.definition import MAIN
+    from streams.brokers import name_mistake
     from streams.config.topology import definitions_folder, definitions_of
     from streams.store.locks import runner_of
 
@@ -177,14 +186,43 @@ def remove(name: Name, data: Data = None, config: Config = None) -> None:
     defined = definitions_of(found)
     if name == MAIN and name not in defined.files:
         raise Failure(f"{MAIN} cannot be removed: it is there without a definition", USAGE)
-    if name not in defined.files:
+    if name not in defined.files and not (forget and not name_mistake(name)):
         raise Failure(f"{printable(name)}: no definition in {definitions_folder(found)}", USAGE)
+    if name == MAIN and forget:
+        raise Failure(f"{MAIN} cannot be forgotten: it is there without a definition", USAGE)
     if name != MAIN and (users := [broker.name for broker in defined.brokers if _needs(broker, name)]):
         raise Failure(f"{name}: {', '.join(users)} is made from it, or falls back on it: change or remove that one first")
     if not found.kafka.brokers and (runner := runner_of(found.data)):
         raise Failure(f"{name}: a runner is at work on {found.data} (process {runner}): stop it first")
+    if forget:
+        _forget(found, name, defined.files.get(name))
+        return
     defined.files[name].unlink()
-    _tell(found, f"{defined.files[name]}: removed")
+    _tell(found, f"{defined.files[name]}: removed; its topics, rows and index stay (--forget deletes them)")
+
+
+def _forget(found: Settings, name: str, definition: Path | None) -> None:
+    """Delete all that there is of a Broker, and then its definition, if it has one. Raises Failure where there is nothing."""
+    from streams.operations.brokers import forget_in_folder
+
+    done = _forget_on_kafka(found, name) if found.kafka.brokers else forget_in_folder(found, name)
+    if definition is None and not done:
+        raise Failure(f"{name}: no definition, and nothing is left of such a Broker", USAGE)
+    for one in done:
+        put(f"{one}: deleted")
+    if definition is not None:
+        definition.unlink()
+        _tell(found, f"{definition}: removed")
+
+
+def _forget_on_kafka(found: Settings, name: str) -> list[str]:
+    from streams.kafka.client.broker_removal import forget_on_cluster
+    from streams.kafka.client.cluster import Cluster
+    from streams.operations.brokers import Owned, forget_files
+
+    # First what its workers may be at work on: they are found on the cluster alone.
+    done = forget_on_cluster(Cluster.of(found.kafka), Owned.of(name))
+    return [*done, *forget_files(found, name)]
 
 
 def _needs(broker: Broker, name: str) -> bool:

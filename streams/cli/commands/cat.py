@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, counted, printable, put, settings
+from streams.cli.common import BrokerName, Config, Data, Failure, Json, counted, printable, put, settings
 
 if TYPE_CHECKING:
     from schemas.ports import Logged
     from schemas.records import Record
+    from streams.config.settings import Settings
     from streams.logs import LogAccess
 
 BATCH = 500
@@ -47,7 +48,10 @@ class Range(NamedTuple):
 
 
 def cat(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="With --broker: broker (the default), holders, copies or views.")
+    ] = "",
+    broker: BrokerName = "",
     data: Data = None,
     partition: Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="This partition only.")] = None,
     start: Annotated[int, typer.Option("--from", metavar="OFFSET", min=0, help="From this offset on, in each partition.")] = 0,
@@ -66,6 +70,7 @@ def cat(
 ) -> None:
     """Print the records of a topic, decoded."""
     found = settings(config, data=data)
+    topic = _topic(found, topic, broker)
     if follow and (until is not None or before):
         raise Failure("--follow cannot be combined with --to or --before", 2)
     times = [moment(text) for text in (since, before)]
@@ -91,6 +96,23 @@ def cat(
                 sys.stdout.buffer.flush()
             if number == limit:
                 return
+
+
+def _topic(found: Settings, topic: str, broker: str) -> str:
+    """Return the name of a topic, of a Broker if one is named. Raises Failure."""
+    if not broker:
+        if not topic:
+            raise Failure("a TOPIC is missing (harvest topics list), or --broker NAME", 2)
+        return topic
+    from streams.cli.common import broker as named
+    from streams.topology.flow import archive, copies, holders, views
+
+    name = named(found, broker)
+    own = {"broker": archive(name), "holders": holders(name), "copies": copies(name), "views": views(name)}
+    known = own | {made.name: made for made in own.values()}
+    if (topic or "broker") not in known:
+        raise Failure(f"{printable(topic)}: no topic of a Broker (there are {', '.join(own)})", 2)
+    return known[topic or "broker"].name
 
 
 def _bytes(text: str | None) -> bytes | None:

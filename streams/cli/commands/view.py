@@ -56,24 +56,30 @@ def remove(broker: Broker, path: Path_, data: Data = None, config: Config = None
 @app.command("import")
 def import_views(
     broker: Broker,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An outline: a line `title: query` for each view, indented.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An outline, a line `title: query` for each view, indented; or SKOS as RDF/XML.")
+    ],
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Create the views of a taxonomy; those that are there get its queries, and others stay. With a mistake, nothing is done."""
-    from processors.broker.outline import MAX_SIZE, imported
+    from processors.broker.outline import imported
+    from processors.broker.skos import MAX_SIZE
     from processors.broker.views import ViewError
+    from streams.config.topology import broker_defined
 
+    found = settings(config, data=data)
+    languages = broker_defined(found, broker).languages
     with file.open("rb") as opened:
         content = opened.read(MAX_SIZE + 1)
 
     def change(known: Mapping[str, View], now: int) -> list[View]:
         try:
-            return imported(known, content, now)
+            return imported(known, content, now, languages)
         except ViewError as error:
             raise Failure(f"{file}: {error}", USAGE) from None
 
-    _change(settings(config, data=data), broker, change)
+    _change(found, broker, change)
 
 
 def _change(found: Settings, broker: str, change: Callable[[Mapping[str, View], int], Sequence[View]]) -> None:

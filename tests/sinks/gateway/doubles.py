@@ -138,6 +138,10 @@ class BrokersDouble:
     def facts(self) -> Sequence[BrokerFacts]:
         return [BrokerFacts("main", HOSTILE, len(self._made.known), "mark")]
 
+    def counted(self, name: str) -> bytes | None:
+        self._summaries(name)
+        return None
+
     def statistics(self, name: str) -> bytes:
         counts = WordCounts(DEFAULT)
         for one in self._summaries(name):
@@ -158,7 +162,7 @@ class BrokersDouble:
     def routed(self, query: Query, limit: int) -> Routed:
         found = self.search("main", query, limit)
         hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
-        return Routed(hits, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
+        return Routed(hits, found.total, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
 
     def stream(self, name: str) -> StreamSource:
         if name != "main" or self.stream_path is None:

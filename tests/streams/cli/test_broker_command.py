@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.brokers import definition_text, read_definitions, values_of
+from streams.store import Store
 from streams.store.locks import LockFile
 
 FILE = Path("harvest-data", "brokers", "pages.toml")
@@ -89,3 +90,50 @@ def test_shown_definition_is_a_definition(tmp_path: Path) -> None:
     (one,) = [broker for broker in read_definitions(tmp_path, ("en",)).brokers if broker.name == "one"]
     (tmp_path / "one.toml").write_text(definition_text(values_of(one)))
     assert one in read_definitions(tmp_path, ("en",)).brokers
+
+
+def test_forgotten_broker_leaves_nothing_and_can_be_made_again(harvest: Any, tree: Path) -> None:
+    """`remove` says that all else stays; `--forget` deletes topics, rows, index and stream, and others find what they found."""
+    harvest("gather", tree, "--quiet")
+    before = holdings()
+    FILE.parent.mkdir()
+    FILE.write_text("query = 'type:HTML'\nstream = true\n")
+    harvest("gather", tree, "--quiet")
+    assert len(harvest.lines("search", "--routed", "whale")) == 1
+    with_pages = holdings()
+    assert "its topics, rows and index stay (--forget deletes them)" in harvest("broker", "remove", "pages").stderr
+    assert holdings() == with_pages
+    assert "6 topics (" in harvest("broker", "remove", "pages", "--forget").stdout
+    assert holdings() == before
+    assert "nothing is left" in harvest("broker", "remove", "pages", "--forget", code=2).stderr
+    harvest("broker", "create", "pages", "--query", "type:RawText")
+    harvest("gather", tree, "--quiet")
+    assert len(harvest.lines("search", "*", "--broker", "pages")) == 1
+    assert len(harvest.lines("search", "*")) == 2
+    harvest("broker", "remove", "pages", "--forget")
+    assert not FILE.exists()
+    assert holdings() == before
+
+
+def holdings() -> tuple[list[str], set[str], list[str], set[str]]:
+    """Return the topics, stages with rows, groups and files of the data folder."""
+    data = Path("harvest-data")
+    files = {str(path.relative_to(data)) for place in ("index", "feed", "statistics") for path in data.glob(f"{place}/*")}
+    with Store(data, readonly=True) as store:
+        spaces = store._state.fetch("SELECT name FROM spaces")
+        return list(store.topics()), {name for (name,) in spaces}, store.groups(), files - {"statistics/main"}
+
+
+def test_forgetting_is_refused_for_main_and_beside_a_runner(harvest: Any, tree: Path) -> None:
+    """Main cannot be forgotten, nor a Broker that another is made from, nor any while a runner is at work: nothing is deleted."""
+    harvest("broker", "create", "pages")
+    harvest("broker", "create", "over", "--from", "broker:pages")
+    harvest("gather", tree, "--quiet")
+    before = holdings()
+    assert "main cannot be" in harvest("broker", "remove", "main", "--forget", code=2).stderr
+    assert "over is made from it" in harvest("broker", "remove", "pages", "--forget", code=1).stderr
+    with Store(Path("harvest-data"), runner=True):
+        assert "at work" in harvest("broker", "remove", "over", "--forget", code=1).stderr
+    assert holdings() == before
+    assert "nothing is left" in harvest("broker", "remove", "none", "--forget", code=2).stderr
+    assert "no definition" in harvest("broker", "remove", "../main", "--forget", code=2).stderr

@@ -57,6 +57,17 @@ def test_commands_take_a_broker(gathered: Any, tree: Path) -> None:
     assert len(gathered.lines("search", "*", "--broker", "pages", "--data", "spare")) == 1
     assert [one["ok"] for one in gathered.lines("doctor") if one["check"] == "data folder, Broker pages"] == [True]
     assert "index.pages" in gathered("describe").stdout
+    own, drawn = gathered("describe", "--broker", "pages").stdout, gathered("describe", "--broker", "pages", "--mermaid").stdout
+    assert own.startswith("register.pages  summaries, copies.pages, views.pages -> broker.pages, holders.pages\n")
+    assert not {"frontier", "main"} & set(own.replace(".", " ").split())
+    assert "summaries([summaries]) -->|summaries| register_pages" in drawn
+    assert "roots" not in drawn
+    assert [line["topic"] for line in gathered.lines("cat", "--broker", "pages")] == ["broker.pages"]
+    assert [line["topic"] for line in gathered.lines("cat", "holders", "--broker", "pages")] == ["holders.pages"]
+    assert "crawl: no topic of a Broker" in gathered("cat", "crawl", "--broker", "pages", code=2).stderr
+    assert "a TOPIC is missing" in gathered("cat", code=2).stderr
+    for command in ("cat", "describe"):
+        assert "no such Broker" in gathered(command, "--broker", "page", code=2).stderr
 
 
 def test_summary_that_no_longer_matches_leaves_the_broker(harvest: Any, tree: Path) -> None:

@@ -75,6 +75,18 @@ def test_outline_is_imported(harvest: Any, shells: Path, tmp_path: Path) -> None
     assert "nothing to change" in harvest("view", "import", "main", file).stderr
 
 
+def test_skos_is_imported(harvest: Any, shells: Path, tmp_path: Path) -> None:
+    """A taxonomy in SKOS makes views of its concepts; one with a mistake makes none, exit code 2."""
+    names = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#"'
+    inner = '<skos:narrower><skos:Concept skos:prefLabel="shell"/></skos:narrower>'
+    file = tmp_path / "taxonomy.rdf"
+    file.write_text(f'<rdf:RDF {names}><skos:Concept skos:prefLabel="unix">{inner}</skos:Concept></rdf:RDF>')
+    assert "2 views of main changed" in harvest("view", "import", "main", file).stderr
+    assert listed(harvest) == {"unix": 2, "unix/shell": 1}
+    file.write_text("<rdf:RDF/>")
+    assert "cannot be read as XML" in harvest("view", "import", "main", file, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
