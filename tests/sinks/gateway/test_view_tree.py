@@ -166,7 +166,7 @@ def save_link(page: str) -> dict[str, str] | None:
 
 
 def test_search_is_saved_with_its_refinements(client: Client) -> None:
-    """Where there is an administration page, a search leads to a form with its query and refinements in words, below the view that it is in."""
+    """Where there is an administration page, a search leads to a form with all of it in words, below the view that it is in."""
     ask = client(token=TOKEN)
     log_in(ask)
     bearer = {"Authorization": f"Bearer {TOKEN}"}
