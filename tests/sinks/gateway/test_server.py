@@ -61,7 +61,7 @@ def test_api_answers_as_it_is_described(running: tuple[subprocess.Popen[str], st
         capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "18 selected / 18 total" in done.stdout
+    assert "19 selected / 19 total" in done.stdout
 
 
 @pytest.mark.slow(20)
