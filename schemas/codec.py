@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -250,17 +250,20 @@ def publish(summary: records.Summary, **said: Any) -> records.Summary:
 
 
 def _tail(summary: records.Summary) -> bytes:
+    of = summary
+    return _encoded_tail(of.published, of.copy_of, of.copies, of.copies_count, of.location, of.views)
+
+
+@lru_cache(1_024)
+def _encoded_tail(*last: int | str | tuple[str, ...]) -> bytes:
+    """Encode the values of _LAST; several Brokers publish a summary with the same ones."""
     out = io.BytesIO()
-    schemaless_writer(out, _TAIL, {name: getattr(summary, name) for name in _LAST})
+    schemaless_writer(out, _TAIL, dict(zip(_LAST, last, strict=True)))
     return out.getvalue()
 
 
 def _unpublished_tail(location: str) -> bytes:
-    out = io.BytesIO()
-    schemaless_writer(
-        out, _TAIL, {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "location": location, "views": ()}
-    )
-    return out.getvalue()
+    return _encoded_tail(0, "", (), 0, location, ())
 
 
 def record_type(data: bytes) -> type[Record]:
