@@ -277,8 +277,11 @@ def record_type(data: bytes) -> type[Record]:
     return _BY_NAME[former[0]]
 
 
-def decode(data: bytes) -> Record:
-    """Decode a record written by `encode`. Raises DecodeError for anything else, trailing bytes included."""
+def decode(data: bytes, *, kept: bool = True) -> Record:
+    """Decode a record written by `encode`; a summary and its bytes are cached, unless `kept` is false.
+
+    Raises DecodeError for anything else, trailing bytes included.
+    """
     found = _READERS.get(data[:HEADER])
     if found is not None and found[2] is records.Summary and (known := _memory.of_data(data)) is not None:
         return known.record
@@ -298,7 +301,7 @@ def decode(data: bytes) -> Record:
         raise DecodeError(f"{cls.__name__}: {type(error).__name__}: {error}"[:200]) from error
     if body.tell() != len(data):
         raise DecodeError(f"{cls.__name__}: {len(data) - body.tell()} bytes too many")
-    if isinstance(record, records.Summary):
+    if kept and isinstance(record, records.Summary):
         _memory.keep(record, data)
     return record
 
