@@ -225,8 +225,7 @@ class Simulator:
     def _restart(self, task: Task) -> None:
         """Set the inputs that must be read from the beginning back to it, as a partition is taken."""
         stage = cast("Stage[Any, Any]", task.stage)
-        committed = {t.name: task.offsets[t.name] for t in stage.inputs}
-        for topic in stage.restart(task.rows, committed) if stage.restart else ():
+        for topic in stage.restart(task.rows, dict(task.offsets)) if stage.restart else ():
             task.offsets[topic] = 0
         task.rows.keep(len(task.rows.journal))
 
@@ -300,13 +299,13 @@ class Simulator:
                 self.tick(task)
         return True
 
-    def tick(self, task: Task) -> None:
+    def tick(self, task: Task, *, held: bool = False) -> None:
         """Append a tick for one stage and partition that names the ends of its inputs."""
         topic = cast("Stage[Any, Any]", task.stage).ticks
         if topic is None:
             raise ValueError(f"{task.stage.name} has no ticks")
         ends = {t.name: len(self.log[t.name][task.partition]) for t in task.stage.inputs}
-        self._append(Routed(topic.name, b"", Tick(time=self.now, ends=ends)), task.partition)
+        self._append(Routed(topic.name, b"", Tick(time=self.now, ends=ends, held=held)), task.partition)
 
 
 def rejections(simulator: Simulator) -> list[Rejected]:
