@@ -11,8 +11,8 @@ Laws:
 - What a record of a former source caused is certain if it was below the offset committed there, as far as the runner tells that.
 - No row is the definition `assumed`: that of `main` in a folder of the version before.
 
-Rows: `d|` (fingerprint, number of the reading, offsets committed when it began, whether it is complete, cursor of the sweep, those of
-former sources).
+Rows: `d|` (fingerprint, number of the reading, offsets committed when it began, whether it is complete, cursor of the sweep, and
+those committed of former sources).
 """
 
 from __future__ import annotations
