@@ -156,16 +156,10 @@ class Simulator:
 
     # ---- what moves ----------------------------------------------------------------------------------------------
 
-    def _inputs(self, task: Task) -> list[str]:
-        names = [t.name for t in task.stage.inputs]
-        if isinstance(task.stage, Stage) and task.stage.ticks:
-            names.append(task.stage.ticks.name)
-        return names
-
     def _readable(self, task: Task) -> list[str]:
         """Return input topics with unread records; a tick only once the other inputs are read up to the ends that it names."""
         found = []
-        for name in self._inputs(task):
+        for name in self._inputs[task.stage.name]:
             part = self.log[name][task.partition]
             offset = task.offsets[name]
             if offset >= len(part):
@@ -244,6 +238,7 @@ class Simulator:
         self._assign()
 
     def _assign(self) -> None:
+        self._inputs = {task.stage.name: _inputs(task.stage) for task in self.tasks}
         for task in self.tasks:
             if isinstance(task.stage, Stage):
                 self._take(task)
@@ -306,6 +301,12 @@ class Simulator:
             raise ValueError(f"{task.stage.name} has no ticks")
         ends = {t.name: len(self.log[t.name][task.partition]) for t in task.stage.inputs}
         self._append(Routed(topic.name, b"", Tick(time=self.now, ends=ends, held=held)), task.partition)
+
+
+def _inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+    """Return the names of the topics that a stage reads, its ticks last."""
+    ticks = stage.ticks if isinstance(stage, Stage) else None
+    return [topic.name for topic in (*stage.inputs, *((ticks,) if ticks else ()))]
 
 
 def rejections(simulator: Simulator) -> list[Rejected]:
