@@ -134,7 +134,8 @@ class Turns:
     def _restart(self, tx: Transaction, task: Task) -> None:
         if task.stage.restart is None:
             return
-        committed = {topic: self._committed(task.stage.name, topic, task.partition) for topic in task.inputs}
+        offsets = self.store.offsets(task.stage.name)
+        committed = {topic: one.next for (topic, partition), one in offsets.items() if partition == task.partition}
         for topic in task.stage.restart(tx.rows(task.stage.name, task.partition), committed):
             tx.commit_offset(task.stage.name, topic, task.partition, Offsets())
             self.tail.committed[task.stage.name, topic, task.partition] = 0
