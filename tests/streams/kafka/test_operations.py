@@ -265,7 +265,7 @@ def test_broker_is_added_changed_and_removed_beside_running_workers(plant: Plant
 
     def change() -> None:
         late.wait(lambda: plant.found("--broker", "notes") == plant.wanted())
-        (plant.data / "brokers" / "notes.toml").write_text('query = "url:*/1.txt"\n', "utf-8")
+        (plant.data / "brokers" / "notes.toml").write_text("query = '\"number 1\"'\n", "utf-8")
 
     with ExitStack() as running:
         running.callback(late.stop)
