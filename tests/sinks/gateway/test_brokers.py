@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.testclient import TestClient
 
-from processors.query.routing.merging import Routed
+from processors.query.routing.merging import Routed, RoutedHit
 from processors.query.routing.statistics import decode_statistics
+from schemas.ports import Hit
 from schemas.query import Query
 from tests.sinks.gateway.doubles import BrokersDouble
 
@@ -104,3 +105,20 @@ def test_page_states_the_number_of_matches(
     shown = client().get("/brokers", params={"q": "whale"}).text
     assert f"<h1>{heading}</h1>" in shown
     assert all(f"{name}: {reason}" in shown for name, reason in answer.silent.items())
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("main", "Broker: main, sea at h.example:8380"),
+        ("http://h.example:8380/brokers/cs", "Broker: cs at h.example:8380, sea at h.example:8380"),
+        ("https://h.example/search/brokers/cs", "Broker: cs at h.example/search, sea at h.example:8380"),
+    ],
+)
+def test_broker_of_a_hit_is_no_address(
+    client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch, label: str, shown: str
+) -> None:
+    """A Broker of another gateway is shown by its name and host, not as a URL, which would look like a link."""
+    hit = RoutedHit(label, Hit("a" * 64, "http://x.example/", "A page", "HTML", 1.0, ""), ("http://h.example:8380/brokers/sea",))
+    monkeypatch.setattr(BrokersDouble, "routed", lambda *_: Routed([hit], 1, 1, [label], {}, 1))
+    assert f"<li>{shown}</li>" in client().get("/brokers", params={"q": "whale"}).text
