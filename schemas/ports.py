@@ -184,7 +184,7 @@ class BrokerIndex(Follower, Protocol):
         """Return a page of hits, without copies unless `copies` is true.
 
         By relevance the best come first; by any other order, what has no date comes last; equal ones are in order of URL. A choice
-        in one of the `facets` (names of `processors.query.facets.FACETS`) does not change the counts of that facet.
+        in one of the `facets` (names of `processors.query.facets.COUNTED`) does not change the counts of that facet.
         """
         ...
 

@@ -177,6 +177,8 @@ class Tick(Record, frozen=True, kw_only=True):
 
     time: int
     ends: Mapping[str, int] = {}
+    held: bool = False
+    """Whether confirmations are still to come, as while a run visits its URLs: a Broker expires nothing on such a tick."""
 
 
 class FetchRequest(Record, frozen=True, kw_only=True):

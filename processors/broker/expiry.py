@@ -3,7 +3,7 @@
 Laws:
 - A summary is confirmed at its `time`; a later summary of the same version confirms it again.
 - Nothing expires before `confirmed + ttl`: ticks name the ends of the sources, so that every confirmation already in the log is
-  applied first.
+  applied first. On a tick that is held, which a runner writes while confirmations are still to come, nothing expires.
 - A record that is overdue when it arrives, by the last tick, is not taken up.
 
 Rows: `e|due|oid` (derived; due at or before the true time), `t` (time of the last tick).

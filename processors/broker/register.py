@@ -132,7 +132,7 @@ def _given(rows: Rows, record: Summary | Removed, source: str, before: Given | N
 def _tick(rows: Rows, tick: Tick, origin: Origin, plan: Plan) -> Iterator[Registered]:
     settling = Settling(rows, origin, plan.sources, plan.ttl)
     yield from settling.repeat()
-    if plan.ttl is not None:
+    if plan.ttl is not None and not tick.held:
         for key, known, given in expiry.expired(rows, tick, plan.ttl, CHUNK):
             yield from settling.settle(key, known, given, Outcome("expired", tick.time))
     yield from _read_again(rows, tick, settling)

@@ -16,9 +16,9 @@ any, or where a tick took them), `y` (the sweep).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import cast
 
 import msgspec
@@ -34,6 +34,8 @@ from schemas.records import Removed, Role, Summary, Tick, View
 
 CHUNK = 100
 """Maximum number of entries that a tick works through."""
+TREES = 8
+"""Maximum number of sets of definitions that are kept compiled: the partitions of a Broker differ only while a definition comes."""
 DEFINITION, TAGS, SWEEP = b"v|", b"w|", b"y"
 
 
@@ -53,6 +55,8 @@ class Sweep(msgspec.Struct, frozen=True, array_like=True):
     due: bool = True
     begun: tuple[tuple[int, bytes], ...] = ()
     """Offsets of ticks that may come again, each with the key that its chunk began after."""
+    defined: bytes = b""
+    """Digest of the definitions; empty: it is made when they are needed next."""
 
 
 _pack = msgspec.msgpack.encode
@@ -68,13 +72,15 @@ class Tagging:
     due: Callable[[Rows], int | None]
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
     """Languages whose words the queries of views find in all their forms."""
+    trees: dict[bytes, Tree] = field(default_factory=dict, compare=False, repr=False)
+    """Cache: the compiled definitions by their digest."""
 
     def process(self, rows: Rows, record: Summary | Removed | Role | View | Tick, origin: Origin) -> Iterator[Registered]:
         """Yield what `register` yields for a record, summaries with their tags, and what a tick publishes again for its tags."""
         if isinstance(record, View):
             _define(rows, record)
             return
-        rules = _rules(rows, self.languages)
+        rules = self._rules(rows)
         for made in self.register(rows, record, origin):
             if isinstance(made, Summary):
                 yield _tag(rows, made, tags(rules, made), -1)
@@ -89,6 +95,24 @@ class Tagging:
         """Return the time of the next tick: at once while a sweep is due."""
         value = rows.get(SWEEP)
         return 0 if value is not None and _sweep(value).due else self.due(rows)
+
+    def _rules(self, rows: Rows) -> Tree:
+        """Return the present definitions compiled; the digest spares reading them for each record."""
+        value = rows.get(SWEEP)
+        if value is None:
+            return ()
+        sweep = _sweep(value)
+        known = self.trees.get(sweep.defined)
+        if known is not None:
+            return known
+        values = tuple(found for _, found in rows.scan(DEFINITION))
+        defined = hashlib.sha256(_pack(values)).digest()
+        if sweep.defined != defined:
+            rows.put(SWEEP, _pack(replace(sweep, defined=defined)))
+        if len(self.trees) >= TREES:
+            self.trees.clear()
+        made = self.trees[defined] = tree(latest(cast("View", decode(one)) for one in values), self.languages)
+        return made
 
 
 def definitions(found: Iterator[tuple[bytes, bytes]]) -> dict[str, View]:
@@ -105,18 +129,8 @@ def _define(rows: Rows, view: View) -> None:
     rows.put(key, encode(view))
     known = rows.get(SWEEP)
     begun = _sweep(known).begun if known is not None else ()
-    rows.put(SWEEP, _pack(Sweep(begun=tuple((tick, b"") for tick, _ in begun))))
-
-
-def _rules(rows: Rows, languages: tuple[str, ...]) -> Tree:
-    if rows.get(SWEEP) is None:
-        return ()
-    return _drawn(tuple(value for _, value in rows.scan(DEFINITION)), languages)
-
-
-@lru_cache(maxsize=16)
-def _drawn(values: tuple[bytes, ...], languages: tuple[str, ...]) -> Tree:
-    return tree(latest(cast("View", decode(value)) for value in values), languages)
+    held = any(True for _ in rows.scan(PREFIX, limit=1))
+    rows.put(SWEEP, _pack(Sweep(due=held, begun=tuple((tick, b"") for tick, _ in begun))))
 
 
 def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:
@@ -136,7 +150,7 @@ def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:
     for key, _ in list(rows.scan(PREFIX, after, CHUNK)):
         count, last = count + 1, key
         yield from _retagged(rows, key, rules, origin)
-    rows.put(SWEEP, _pack(Sweep(last, due=count == CHUNK, begun=tuple(sorted(begun.items())))))
+    rows.put(SWEEP, _pack(Sweep(last, count == CHUNK, tuple(sorted(begun.items())), sweep.defined)))
 
 
 def _retagged(rows: Rows, key: bytes, rules: Tree, origin: Origin) -> Iterator[Summary]:

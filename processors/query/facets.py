@@ -4,7 +4,8 @@ Laws:
 - A count is what the choice gives: it is the number of summaries that match the query `refined` by that value.
 - A choice in a facet is a part of the query, at its top level. It does not change the counts of its own facet, so that another
   value can be chosen instead.
-- Values are what `choice` finds: a host counts for each name above it, as `site:` finds it.
+- Values are what `choice` finds: a host counts for each name above it, as `site:` finds it. Those of VIEW are what `view:PATH`
+  finds once the summaries have the tags of the present definitions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from schemas.records import Summary
 
 FACETS = ("type", "site", "language", "author", "year", "gatherer")
 """The facets, in the order in which they are shown."""
+VIEW = "view"
+"""Facet of the views that a summary is in, by its tags. `choice` has no query for it: a query `view:PATH` is written out."""
+COUNTED = (*FACETS, VIEW)
+"""All facets that can be counted."""
 BY_VALUE = ("language", "author")
 """Facets of the values of an attribute."""
 BY_PROPERTY = ("type", "gatherer")
@@ -41,6 +46,7 @@ def columns(summary: Summary, values: Mapping[str, Sequence[str]]) -> dict[str, 
         "gatherer": wholes([summary.gatherer]),
         "site": list(hosts(summary.shown_url)),
         "year": [own] if (own := year(values)) else [],
+        VIEW: list(summary.views),
     }
     return found | {name: wholes(values.get(name, ())) for name in BY_VALUE}
 

@@ -9,8 +9,9 @@ Laws:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from processors.query import facets, patterns, places, regex, values
 from processors.query.forms import DEFAULT, Analyzer, language_code, signed_name, signed_names
@@ -42,7 +43,7 @@ from schemas.query import (
     Wildcard,
     Word,
 )
-from schemas.records import Summary
+from schemas.records import Attributes, Summary
 
 
 def enough(count: int) -> int:
@@ -67,16 +68,18 @@ def tiers(query: Query) -> tuple[Query, ...]:
     return (query,)
 
 
-class _View:
-    """Summary under test; its text is analyzed at most once."""
+CHARACTERS = 1_000_000
+"""Characters of text in the present generation of `_Recent`."""
+LEAST = 500
+"""Characters that a text counts at least."""
+
+
+class _Text:
+    """Values of a summary for comparison; each is analyzed at most once."""
 
     def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
-        self.summary = summary
+        self.by_name = searchable_values(summary)
         self._analyzer = analyzer
-
-    @cached_property
-    def by_name(self) -> dict[str, list[str]]:
-        return searchable_values(self.summary)
 
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
@@ -89,13 +92,16 @@ class _View:
         return [(name, f" {spaced(text)} ") for name, text in self.texts]
 
     @cached_property
-    def forms(self) -> list[tuple[str, frozenset[str]]]:
-        """(name, forms) of each value."""
+    def forms(self) -> dict[str, set[str]]:
+        """Forms of the words of each attribute's values, by name; under "" those that a word without an attribute is found by."""
         language = language_code(self.by_name)
-        return [
-            (name, frozenset([*self._analyzer.forms(found.split(), language), *signed_names(text)]))
-            for (name, text), (_, found) in zip(self.texts, self.values, strict=True)
-        ]
+        found: dict[str, set[str]] = {"": set()}
+        for (name, text), (_, spread) in zip(self.texts, self.values, strict=True):
+            forms = {*self._analyzer.forms(spread.split(), language), *signed_names(text)}
+            found.setdefault(name, set()).update(forms)
+            if name not in BY_NAME:
+                found[""] |= forms
+        return found
 
     def wholes(self, name: str) -> list[str]:
         """Return the values of an attribute as they are compared as wholes."""
@@ -106,12 +112,29 @@ class _View:
         return set(links(self.by_name))
 
     @cached_property
-    def names(self) -> set[str]:
-        return names(self.summary)
-
-    @cached_property
     def cells(self) -> set[int]:
         return values.cells(self.by_name)
+
+
+class _Known(NamedTuple):
+    """A text with what it was made from, which stays in memory with it: an identity is not given to another object."""
+
+    attributes: Attributes
+    annotations: Attributes
+    text: _Text
+
+
+class _View:
+    """Summary under test, with its text."""
+
+    def __init__(self, summary: Summary, analyzer: Analyzer, text: _Text) -> None:
+        self.summary = summary
+        self.analyzer = analyzer
+        self.text = text
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names(self.summary)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -120,6 +143,45 @@ class _View:
     @cached_property
     def segments(self) -> tuple[str, ...]:
         return places.segments(self.summary.shown_url)
+
+
+class _Recent:
+    """Cache of the texts of recent summaries, by the identity of their attributes: many predicates test the same summaries.
+
+    The views of a Broker test one summary after each other, and so do several Brokers, whose publications of a summary share its
+    attributes. Used from several threads: an entry found is always right, and one that another thread drops is made again.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._last: _View | None = None
+        self._present: dict[Hashable, _Known] = {}
+        self._before: dict[Hashable, _Known] = {}
+
+    def view(self, summary: Summary, analyzer: Analyzer) -> _View:
+        """Return a summary with its text."""
+        last = self._last
+        if last is None or last.summary is not summary or last.analyzer is not analyzer:
+            last = self._last = _View(summary, analyzer, self._text(summary, analyzer))
+        return last
+
+    def _text(self, summary: Summary, analyzer: Analyzer) -> _Text:
+        attributes, annotations = summary.attributes, summary.annotations
+        # What `searchable_values` reads.
+        rest = summary.type, summary.size, summary.copies
+        key = (id(attributes), id(annotations), rest, analyzer.languages)
+        known = self._present.get(key) or self._before.get(key)
+        if known is not None:
+            return known.text
+        made = _Text(summary, analyzer)
+        if self._size >= CHARACTERS:
+            self._before, self._present, self._size = self._present, {}, 0
+        self._size += max(LEAST, sum(len(text) for texts in made.by_name.values() for text in texts))
+        self._present[key] = _Known(attributes, annotations, made)
+        return made
+
+
+_recent = _Recent()
 
 
 _Test = Callable[[_View], bool]
@@ -131,7 +193,7 @@ def predicate(query: Query, analyzer: Analyzer = DEFAULT) -> Callable[[Summary],
     Raises QueryError if a pattern of the query cannot be compiled (`parse` has no such patterns).
     """
     test = _Compiler(analyzer).test(query)
-    return lambda summary: test(_View(summary, analyzer))
+    return lambda summary: test(_recent.view(summary, analyzer))
 
 
 def matches(query: Query, summary: Summary, analyzer: Analyzer = DEFAULT) -> bool:
@@ -198,8 +260,7 @@ class _Compiler:
         if len(found) > 1 or not (found or signed):
             return _phrase(text, name)
         wanted = frozenset([signed] if signed else self._analyzer.query_forms(found[0]))
-        looked_in = _owners(name, frozenset())
-        return lambda view: any(not wanted.isdisjoint(forms) for owner, forms in view.forms if looked_in(owner))
+        return lambda view: not wanted.isdisjoint(view.text.forms.get(name, ()))
 
 
 def _all(tests: Sequence[_Test]) -> _Test:
@@ -218,7 +279,7 @@ def _whole(text: str, name: str) -> _Test:
     value = exact(text)
     if name in EXACT_FIELDS:
         return lambda view: bool(value) and property_of(view.summary, name) == value
-    return lambda view: (name, value) in view.links
+    return lambda view: (name, value) in view.text.links
 
 
 def _verbatim(text: str, name: str) -> _Test:
@@ -232,7 +293,7 @@ def _value(text: str, name: str) -> _Test:
     if name in WHOLE:
         return _whole(text, name)
     value = facets.plain(text)
-    return lambda view: value in view.wholes(name)
+    return lambda view: value in view.text.wholes(name)
 
 
 def _phrase(text: str, name: str) -> _Test:
@@ -259,7 +320,7 @@ def _owners(name: str, passed: frozenset[str]) -> Callable[[str], bool]:
 def _values_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
     """Return a test of the words of a value between spaces; `several` words never match in one of SETS."""
     looked_in = _owners(name, SETS if several else frozenset())
-    return lambda view: any(test(spread) for owner, spread in view.values if looked_in(owner))
+    return lambda view: any(test(spread) for owner, spread in view.text.values if looked_in(owner))
 
 
 def _word_test(test: Callable[[str], bool], name: str) -> _Test:
@@ -275,7 +336,7 @@ def _spaced_test(expression: regex.Expression, name: str) -> _Test:
 def _text_test(test: Callable[[str], bool], name: str, *, several: bool) -> _Test:
     """Return a test of the text of a value as it is written."""
     looked_in = _owners(name, SETS if several else frozenset())
-    return lambda view: any(test(text) for owner, text in view.texts if looked_in(owner))
+    return lambda view: any(test(text) for owner, text in view.text.texts if looked_in(owner))
 
 
 def _regex(text: str, name: str) -> _Test:
@@ -295,7 +356,7 @@ def _condition(query: Query) -> _Test:
     match query:
         case NumberRange() | MomentRange():
             low, high = values.bounds(query)
-            return lambda view: any(low <= cell <= high for cell in view.cells)
+            return lambda view: any(low <= cell <= high for cell in view.text.cells)
         case Site(asked):
             host = places.host(f"http://{asked}")
             return lambda view: host in view.hosts

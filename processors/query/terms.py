@@ -224,5 +224,9 @@ def written_out(views: Views | None, path: str, at: int) -> Query:
 
 def _unknown(views: Views, path: str, at: int) -> NoReturn:
     close = difflib.get_close_matches(path.casefold(), views, 1)
-    shown = close[0] if close else ""
-    raise QueryError("there is no such view", at, f'view:"{shown}"' if " " in shown else f"view:{shown}" if shown else "")
+    raise QueryError("there is no such view", at, view_term(close[0]) if close else "")
+
+
+def view_term(path: str) -> str:
+    """Return the term that names a view."""
+    return f'view:"{path}"' if " " in path else f"view:{path}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from processors.identity import readable, split_url
 from processors.query import QueryError, unparse
-from processors.query.facets import FACETS
+from processors.query.facets import FACETS, VIEW
 from processors.query.forms import Analyzer
 from processors.query.limits import cost
 from processors.query.similar import similar
@@ -25,6 +25,7 @@ from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
 from schemas.query import Every, Or, Query, Word
 from schemas.records import Summary
+from sinks.gateway.brokers.tree import scope
 from sinks.gateway.refinement import Asked, asked, check
 from sinks.gateway.state import State
 from sinks.index import hints
@@ -83,6 +84,8 @@ class Answer(NamedTuple):
     """Title or URL of the summary that the hits are similar to."""
     plan: str = ""
     """The engine's own query, if it was asked for."""
+    views: Sequence[FacetValue] = ()
+    """The views that hits are in, if they were asked for: of the query without the view that it begins with."""
 
 
 class Wanted(NamedTuple):
@@ -91,11 +94,12 @@ class Wanted(NamedTuple):
     hits: bool = True
     facets: bool = True
     expert: bool = False
+    views: bool = False
     strict: bool = False
     """Whether a mistake in the query is an error."""
 
 
-ALL = Wanted()
+ALL = Wanted(views=True)
 
 
 class NotFoundError(Exception):
@@ -117,13 +121,16 @@ class Searcher:
         like = self.summary(state.like) if state.like else None
         found = self.asked(state, like, strict=wanted.strict)
         size = state.size if wanted.hits and found.tree != Or(()) else 0
-        names = self._facets if wanted.facets else ()
+        within = scope(state.text).path
+        names = (*(self._facets if wanted.facets else ()), *((VIEW,) if wanted.views and not within else ()))
         page = self._index.search(found.tree, size, state.offset, state.copies, sort=state.sort, facets=names)
         relevance = state.sort == "relevance"
         parts = self._index.explain(found.tree, [hit.oid for hit in page.hits]) if wanted.expert and relevance else {}
         shown = tuple(self._shown(page.hits, found, parts))
         left_out = (*found.left_out, *page.left_out)
-        answer = Answer(state, found, shown, page.total, page.facets, left_out, "", (), like=title(like))
+        facets = {name: values for name, values in page.facets.items() if name != VIEW}
+        views = self.views(state, like) if wanted.views and within else page.facets.get(VIEW, ())
+        answer = Answer(state, found, shown, page.total, facets, left_out, "", (), like=title(like), views=views)
         if wanted.hits:
             other = hints.respelled(self._index, found.typed, page.total)
             spelling = self._address(state.text, page.total) or ("" if other is None else unparse(other))
@@ -132,6 +139,11 @@ class Searcher:
             by_itself = [(unparse(part), total) for part, total in hints.by_itself(self._index, found.tree)]
             answer = answer._replace(by_itself=by_itself, unknown=list(hints.unknown(self._index, found.typed)))
         return answer._replace(plan=self._index.plan(found.tree)) if wanted.expert else answer
+
+    def views(self, state: State, like: Summary | None = None, *, strict: bool = False) -> Sequence[FacetValue]:
+        """Return the views that the hits of a state are in, without the view that its query begins with. Raises as `asked`."""
+        found = self.asked(state.changed(text=scope(state.text).rest), like, strict=strict)
+        return self._index.search(found.tree, 0, 0, state.copies, facets=(VIEW,)).facets.get(VIEW, ())
 
     def completed(self, beginning: str, limit: int) -> list[tuple[str, int]]:
         """Return words that begin so, with the numbers of summaries that have them, the most frequent first."""

@@ -58,6 +58,7 @@ class ApiRoutes:
         add = router.add_api_route
         add("/api/search", self.search, response_model=models.SearchModel, responses=BAD | MISSING)
         add("/api/complete", self.complete, response_model=models.CompletionModel)
+        add("/api/views", self.views, response_model=models.ViewsModel, responses=BAD | MISSING)
         add("/api/summary/{oid}", self.summary, response_model=models.SummaryModel, responses=MISSING)
         add("/api/summary/{oid}/soif", self.soif, response_class=PlainTextResponse, responses=MISSING | UNWRITABLE)
         add("/api/export", self.export, response_class=StreamingResponse, responses=BAD | MISSING | _media())
@@ -77,6 +78,15 @@ class ApiRoutes:
             request, lambda searcher: searcher.answer(state, Wanted(facets=asked.facets, strict=True)), state
         )  # fmt: skip
         return search_model(answer)
+
+    async def views(self, request: Request, asked: Annotated[models.Parameters, Query()]) -> models.ViewsModel:
+        """Count the hits in each view of the Broker, by the tags of the summaries; views without a hit are left out.
+
+        A view that the query begins with is left out of the query, so that each number is what `view:PATH` in its place finds.
+        """
+        state = asked.state()
+        found = await self._gateway.search(request, lambda searcher: searcher.views(state, strict=True), state)
+        return models.ViewsModel(views=[models.ViewModel(path=path, total=total) for path, total in sorted(found)])
 
     async def complete(self, request: Request, q: Word = "", limit: Limit = 10) -> models.CompletionModel:
         """Complete the last word of a query that is being typed."""

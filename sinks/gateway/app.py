@@ -62,7 +62,7 @@ def application(
     """Return the application of a gateway.
 
     `brokers`: all of its Brokers, None: it has no pages and searches over all of them. It has an administration page if
-    `administration` and a token are given, and servers can register there if `registry` and a token are.
+    `administration` and the token of that are given, and servers can register there if `registry` and a token are.
     """
     gateway = Gateway(options, open_index, collection)
     pages = Pages(options, has_brokers=brokers is not None)
@@ -79,7 +79,7 @@ def application(
     app.include_router(PageRoutes(gateway, pages, brokers).router())
     app.include_router(ApiRoutes(gateway).router())
     app.include_router(GathererRoutes(gateway).router())
-    if administration is not None and options.token and options.admin:
+    if administration is not None and options.admin:
         app.include_router(AdminRoutes(gateway, pages, administration).router())
     if registry is not None and options.token and options.registry:
         app.include_router(RegistryRoutes(gateway, registry).router())

@@ -59,9 +59,10 @@ class Gateway:
         self._expensive = Slots(max(1, options.searches // 2), options.queue // 4, options.timeout)
         self._routed = Slots(options.searches, options.queue // 4, options.timeout)
         self._slow = Slots(SLOW, 4 * SLOW, options.timeout)
+        self._counts = Slots(1, options.queue // 4, options.timeout)
         self._histories = Slots(1, SLOW, options.timeout)
         self._pieces = Slots(1, STREAMS, 60 * options.timeout)
-        self._all = (self._plain, self._expensive, self._routed, self._slow, self._histories, self._pieces)
+        self._all = (self._plain, self._expensive, self._routed, self._slow, self._counts, self._histories, self._pieces)
         self._streams: Counter[str] = Counter()
         """Long answers of each client that are being sent."""
         self._ready: tuple[str, float] = ("", 0.0)
@@ -104,6 +105,10 @@ class Gateway:
     async def slow(self, request: Request, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns, which may take long and searches nothing. Raises BusyError, and what `ask` raises."""
         return await self._run(self._slow, request, ask)
+
+    async def counting(self, request: Request, count: Callable[[], Answer]) -> Answer:
+        """Return what `count` returns, which reads a whole archive: one at a time, in a turn of its own. Raises BusyError."""
+        return await self._run(self._counts, request, count)
 
     async def history(self, request: Request, url: str) -> Sequence[Event]:
         """Return the events that concerned a URL: one history at a time, since each reads the whole log. Raises BusyError."""

@@ -4,8 +4,8 @@ Laws:
 - A Host that is not one of ours is refused, so that no page of another site can reach the gateway by a name of its own (DNS
   rebinding). Probes and metrics are answered under any name, and show nothing of the collection.
 - Nothing is changed by a request: GET and HEAD, and POST for /login alone, but for the administration page (`admin/`) and the
-  registry (`brokers/registry.py`), which are there only with a token, and ask for it themselves: the cookie of /login does not open
-  them.
+  registry (`brokers/registry.py`), which are there only with their tokens, and ask for these themselves: the cookie of /login does
+  not open them.
 - A client has `rate` requests a second, over BURST seconds; styles, scripts and probes are free.
 - With a token, everything but the probes, the login and its style asks for it: as a bearer, as a password, or as the
   cookie that /login gives.
@@ -56,8 +56,7 @@ ADMIN = "/admin"
 REGISTRY = "/registry"
 """Path to which servers send their registrations."""
 NO_REGISTRY = "There is no registry here (serve.registry)."
-NO_ADMIN = "There is no administration page without a token: set serve.token (HARVEST_SERVE_TOKEN)."
-ADMIN_OFF = "There is no administration page here (serve.admin)."
+NO_ADMIN = "There is no administration page without a token of its own: set serve.admin_token (HARVEST_SERVE_ADMIN_TOKEN)."
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 HEADERS = {
@@ -190,8 +189,8 @@ class Guard:
             return self._refused(path, "host", 421, "This name is not served here (serve.hosts).")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
             return self._refused(path, "length", 414, f"The address is longer than {MAX_URL:,} bytes.")
-        if is_admin(path) and not (self._options.token and self._options.admin):
-            return self._refused(path, "token", 404, ADMIN_OFF if self._options.token else NO_ADMIN)
+        if is_admin(path) and not self._options.admin:
+            return self._refused(path, "token", 404, NO_ADMIN)
         if path == REGISTRY and not (self._options.token and self._options.registry):
             return self._refused(path, "token", 404, NO_REGISTRY)
         if refusal := self._method_refusal(scope["method"], path):
@@ -224,7 +223,7 @@ class Guard:
         token = self._options.token
         if not token:
             return True
-        if hmac.compare_digest(presented(connection.headers.get("authorization", "")), token.encode()):
+        if is_token(self._options, presented(connection.headers.get("authorization", ""))):
             return True
         return hmac.compare_digest(connection.cookies.get(COOKIE, "").encode(), session(token).encode())
 
@@ -242,6 +241,12 @@ class Guard:
         if path.startswith("/api/"):
             return JSONResponse({"error": text}, status, headers)
         return PlainTextResponse(f"{text}\n", status, headers)
+
+
+def is_token(options: GatewayOptions, given: bytes) -> bool:
+    """Return whether this is the token of all clients, or that of the administration page, whose owners are clients, too."""
+    found = [hmac.compare_digest(given, token.encode()) for token in (options.token, options.admin_token) if token]
+    return any(found)  # after all were compared, so that the time does not tell which it is
 
 
 def presented(authorization: str) -> bytes:

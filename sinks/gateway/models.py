@@ -107,6 +107,19 @@ class SearchModel(BaseModel):
     """The query in another spelling; empty if there is none."""
 
 
+class ViewModel(BaseModel):
+    """A view with the number of hits in it."""
+
+    path: str
+    total: int
+
+
+class ViewsModel(BaseModel):
+    """Views in order of path."""
+
+    views: list[ViewModel]
+
+
 class WordModel(BaseModel):
     """A word with the number of summaries that have it."""
 

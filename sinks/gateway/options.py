@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from processors.broker.definition import MAIN
 from processors.query.facets import FACETS
 
 
@@ -17,8 +18,8 @@ class GatewayOptions(NamedTuple):
     """Port to listen on; 0: the system chooses one."""
     token: str = ""
     """Secret that every client has to present; empty: none."""
-    admin: bool = True
-    """Whether there is an administration page, if there is a token."""
+    admin_token: str = ""
+    """Secret that opens the administration page, and answers as `token` does elsewhere; empty: there is no such page."""
     registry: bool = False
     """Whether servers can register, if there is a token."""
     hosts: tuple[str, ...] = ()
@@ -41,5 +42,14 @@ class GatewayOptions(NamedTuple):
     """Time that a search may wait for its turn, and for an answer of OpenSearch."""
     budget: int = 400
     """Cost of a query (`processors.query.limits.cost`) above which it is refused."""
+    broker: str = MAIN
+    """Name of the Broker that is served."""
+    stream: bool = False
+    """Whether this Broker has a stream (`/brokers/NAME/soif`)."""
     facets: tuple[str, ...] = FACETS
     """Facets that are counted and shown, in this order: those of the Broker's definition."""
+
+    @property
+    def admin(self) -> bool:
+        """Return whether there is an administration page."""
+        return bool(self.admin_token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -19,7 +18,7 @@ from sinks.gateway.brokers.fallback import completion
 from sinks.gateway.brokers.ports import Brokers
 from sinks.gateway.export import UnwritableError, soif
 from sinks.gateway.gateway import Gateway
-from sinks.gateway.guard import COOKIE, session
+from sinks.gateway.guard import COOKIE, is_token, session
 from sinks.gateway.objects import object_body
 from sinks.gateway.rendering import Pages
 from sinks.gateway.state import read
@@ -68,7 +67,7 @@ class PageRoutes:
 
     async def facets(self, request: Request) -> Response:
         """Return the part of the search page with the facets."""
-        return await self._answered(request, "_facets.html", Wanted(hits=False))
+        return await self._answered(request, "_facets.html", Wanted(hits=False, views=True))
 
     async def expert(self, request: Request) -> Response:
         """Return the page that shows what becomes of a query."""
@@ -130,7 +129,7 @@ class PageRoutes:
         form = await read_form(request)
         back = local_path(form.get("next", "/"))
         token = self._gateway.options.token
-        if not token or not hmac.compare_digest(form.get("token", "").strip().encode(), token.encode()):
+        if not token or not is_token(self._gateway.options, form.get("token", "").strip().encode()):
             return self._pages.page(request, "login.html", {"back": back, "wrong": True}, 403)
         root = request.scope.get("root_path", "")
         response = RedirectResponse(f"{root}{back}", 303)

@@ -10,10 +10,12 @@ from processors.identity import readable
 from processors.query import unparse
 from processors.query.facets import BY_VALUE, FACETS, choice
 from processors.query.snippet import plain
+from processors.query.terms import view_term
 from processors.query.words import exact
-from schemas.query import Query
+from schemas.query import Every, Or, Query
 from sinks.gateway.answers import Answer
-from sinks.gateway.refinement import day_bounds
+from sinks.gateway.brokers import tree
+from sinks.gateway.refinement import asked, day_bounds
 from sinks.gateway.state import MAX_HIT, SIZES, SORTS, Choice, State
 
 LABELS = {"type": "Type", "site": "Site", "language": "Language", "author": "Author", "year": "Year", "gatherer": "Gatherer"}
@@ -25,9 +27,13 @@ EXAMPLES = ("type", "year", "author", "site", "language")
 MAX_EXAMPLES = 3
 UNFOLDED = 5
 """Values of a facet that are shown before the rest is folded."""
+UNFOLDED_VIEWS = 20
+"""Views of a level of the tree that are shown before the rest is folded."""
 FORMATS = {"JSON lines": "jsonl", "CSV": "csv", "SOIF": "soif"}
 MIN_FUZZY = 2
 """A word with an error has more letters than this."""
+MAX_SAVED = 1_000
+"""Maximum characters of the query of a search that can be saved as a view: it is a part of a URL."""
 NEAR = 3
 """Pages that are linked before and after the current one."""
 
@@ -137,6 +143,33 @@ def chips(state: State, like: str = "") -> Iterator[Chip]:
         yield Chip("Copies", "each a hit", excluded=False, removed=state.changed(copies=False))
     if state.like:
         yield Chip("Similar to", like or f"{state.like[:12]}…", excluded=False, removed=state.changed(like=""))
+
+
+def view_tree(answer: Answer) -> tree.Shown:
+    """Return the tree of the views that the hits are in."""
+    return tree.shown(answer.state, answer.views)
+
+
+def view(path: str) -> State:
+    """Return the state of all that is in a view."""
+    return State(text=view_term(path))
+
+
+def saved(answer: Answer) -> tuple[str, str] | None:
+    """Return a search as a view: the path of the view that it is below (may be empty), and its query. None: it cannot be one."""
+    state, whole = answer.state, answer.asked
+    if state.is_empty or state.like or whole.mistake or whole.left_out or whole.tree == Or(()):
+        return None
+    path, rest = tree.scope(state.text)
+    found = asked(state.changed(text=rest)) if path else whole
+    if found.mistake or found.left_out:
+        path, found = "", whole  # names another view
+    if found.tree == Every():
+        return None
+    with suppress(ValueError):
+        query = unparse(found.tree)
+        return (path, query) if len(query) <= MAX_SAVED else None
+    return None
 
 
 def orders(state: State) -> list[Choosable]:

@@ -31,7 +31,7 @@ from schemas.ports import Hit
 from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE, And, Most, Near, Or, Phrase, Query, Verbatim, Word
 from schemas.records import Summary
 
-FORMAT = f"6.{ANALYSIS}"
+FORMAT = f"7.{ANALYSIS}"
 """Version of the fields and of the analysis; an index with another version is rebuilt by replay."""
 
 REST, ATTRIBUTES = "rest", "attributes"

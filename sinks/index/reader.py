@@ -15,6 +15,7 @@ from functools import partial
 from itertools import compress
 from typing import Generic
 
+from processors.broker.views import MAX_VIEWS
 from processors.query import facets, unparse
 from processors.query.forms import Analyzer
 from processors.query.predicate import tiers
@@ -30,7 +31,7 @@ from sinks.index.errors import QueryRefused
 from sinks.index.options import Options
 
 SHOWN = 10
-"""Maximum number of values of a facet in a page."""
+"""Maximum number of values of a facet in a page, but for views: all of them are a tree."""
 LISTED, SPREAD = 60, 10_000
 """Values of a facet that an engine is asked for: some are not shown, or are as frequent as the last that is. And those that each
 
@@ -93,8 +94,8 @@ class Reader(ABC, Generic[Engine]):
         """Iterate over the OID of every match, in order."""
 
     @abstractmethod
-    def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
-        """Return the most frequent values of some facets among the matches, with exact numbers."""
+    def values(self, engine: Engine, limits: Mapping[str, int]) -> Mapping[str, Sequence[FacetValue]]:
+        """Return the most frequent values of some facets among the matches, with exact numbers; `limits`: how many of each."""
 
     @abstractmethod
     def described(self, engine: Engine) -> str:
@@ -178,12 +179,12 @@ class Reader(ABC, Generic[Engine]):
         found: dict[str, Sequence[FacetValue]] = {}
         for rest, together in asked.items():
             try:
-                found |= self.values(self._matching(rest, copies=copies), together, LISTED)
+                found |= self.values(self._matching(rest, copies=copies), {name: _most(name, LISTED) for name in together})
             except QueryRefused as error:
                 if rest == query:
                     raise
                 self._left_out += [f"the facet {name} is not counted: {error.message}" for name in together]
-        return {name: facets.tidied(name, found[name], SHOWN) for name in names if name in found}
+        return {name: facets.tidied(name, found[name], _most(name, SHOWN)) for name in names if name in found}
 
     def scroll(self, query: Query) -> Iterator[str]:
         """Iterate over the OID of every match, in order of OID. Raises QueryRefused."""
@@ -233,6 +234,11 @@ class Reader(ABC, Generic[Engine]):
     def frequencies(self, asked: Sequence[str]) -> Sequence[int]:
         """Return how many summaries have each word: see `BrokerIndex.frequencies`."""
         return self.totals([self.compiled(Word(word), copies=True).engine for word in asked]) if asked else []
+
+
+def _most(facet: str, limit: int) -> int:
+    """Return how many values of a facet are asked for or shown, where others have a limit."""
+    return MAX_VIEWS if facet == facets.VIEW else limit
 
 
 def _units(query: Query) -> Iterator[Query]:

@@ -157,6 +157,24 @@ class SettingsAdministration:
             return ()
         return [AdminView(name, view.path, view.query) for name, views in known.items() for view in views]
 
+    def save_view(self, broker: str, path: str, query: str) -> str:
+        """See Administration."""
+        from processors.broker.views import ViewError
+        from processors.query import QueryError
+        from streams.config.topology import broker_named
+        from streams.operations.views import add
+
+        with _answering():
+            name = broker_named(self._found, broker)
+            try:
+                with open_log(self._found, writing=True) as log:
+                    made = add(log, name, path, query)
+            except ViewError as error:
+                raise AdministrationError(printable(str(error))) from None
+            except QueryError as error:
+                raise AdministrationError(f"query: {printable(error.line(query))}") from None
+        return f"{printable(made.path)} is a view of {name}: {self._follows('tag its summaries', 'tags its summaries')}"
+
     def registrations(self) -> tuple[Sequence[Registration], Sequence[str]]:
         """See Administration."""
         from processors.query import parse

@@ -37,12 +37,13 @@ def gateway_options(found: Settings, broker: str = MAIN) -> GatewayOptions:
     if given.templates and (problems := template_problems(Path(given.templates))):
         raise Failure(f"serve.templates: {printable(problems[0])}", USAGE)
     # On Kafka, the files are on the machines of the fetch stage.
-    token = given.token.get_secret_value()
-    changed = {"host": host, "token": token, "objects": given.objects and not found.kafka.brokers}
-    values = given.model_dump(exclude={"public", "templates", "token_file"}) | changed
+    tokens = {name: getattr(given, name).get_secret_value() for name in ("token", "admin_token")}
+    changed = {"host": host, **tokens, "objects": given.objects and not found.kafka.brokers}
+    values = given.model_dump(exclude={"public", "templates", "token_file", "admin_token_file"}) | changed
     templates = Path(given.templates).absolute() if given.templates else None
-    facets = broker_defined(found, broker).facets or FACETS
-    return GatewayOptions(**values, templates=templates, facets=facets)
+    defined = broker_defined(found, broker)
+    facets = defined.facets or FACETS
+    return GatewayOptions(**values, templates=templates, broker=broker, stream=defined.stream, facets=facets)
 
 
 def index_opener(found: Settings, broker: str) -> OpenIndex:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from streams.routing.search import Options
 
 Answer = TypeVar("Answer")
+COMPARED = 100
+"""Number of hits of each Broker that are compared where their number alone is asked for."""
 
 
 def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalBrokers:
@@ -58,6 +60,10 @@ class GatewayBrokers:
     def fallback(self) -> Fallback | None:
         """See Brokers."""
         return self._fallback
+
+    def counted(self, name: str) -> bytes | None:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return from_log(lambda: self._local.counted(name))
 
     def statistics(self, name: str) -> bytes:
         """See Brokers. Raises CollectionError where the log cannot be read."""
@@ -107,34 +113,45 @@ def search_routed(found: Settings, query: Query, limit: int, *, count: bool, jso
     from streams.routing.search import routed_search
 
     with closing(local_brokers(found)) as local:
-        answer = routed_search(local, routing_options(found), query, limit)
+        # A number alone is made from hits, too: those that several Brokers have are counted once.
+        answer = routed_search(local, routing_options(found), query, COMPARED if count else limit)
     for name, reason in answer.silent.items():
         note(f"{name}: {reason}")
+    if not answer.asked and answer.silent:
+        raise Failure("no Broker can be asked: nothing is gathered here, and no gateway of routing.servers has answered")
     if not answer.asked:
         raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers)")
     if len(answer.asked) <= sum(name in answer.silent for name in answer.asked):
         raise Failure("no Broker has answered")
     if count:
         _print_count(answer, json=json)
-        if answer.silent:
-            note("this is the least number: not all have answered")
         return
     for each in answer.hits:
         _print(each, json=json)
     shown = len(answer.hits)
-    some = f", {shown} shown" if shown < answer.total else ""
+    some = f", {shown} shown" if shown < answer.least else ""
     asked = f"asked {len(answer.asked)} of {counted(answer.known, 'Broker')}"
     typer.echo(f"{_total(answer)} found{some}; {asked}: {printable(', '.join(answer.asked))}", err=True)
 
 
 def _total(answer: Routed) -> str:
-    return f"at least {answer.total:,}" if answer.silent else f"{answer.total:,}"
+    if answer.silent:
+        return f"at least {answer.least:,}"
+    return f"{answer.least:,}" if answer.is_exact else f"{answer.least:,} to {answer.most:,}"
 
 
 def _print_count(answer: Routed, *, json: bool) -> None:
     from schemas.jsonform import line
 
-    put(line({"total": answer.total, "at_least": bool(answer.silent)}) if json else str(answer.total))
+    if json:
+        most = None if answer.silent else answer.most
+        put(line({"total": answer.least, "at_least": not answer.is_exact, "at_most": most}))
+        return
+    put(str(answer.least))
+    if answer.silent:
+        note("this is the least number: not all have answered")
+    elif not answer.is_exact:
+        note(f"this is the least number, at most {answer.most:,}: Brokers may have the same summaries")
 
 
 def _print(each: RoutedHit, *, json: bool) -> None:

@@ -30,7 +30,10 @@ def secret() -> Any:
 class Connection(Section):
     """Section with secrets, each also as a file (`NAME_file`, which stands before NAME), and with settings that belong together."""
 
-    @field_validator("password", "client_secret", "key_password", "registry_password", "token", "secret_key", check_fields=False)
+    @field_validator(
+        *("password", "client_secret", "key_password", "registry_password", "token", "admin_token", "secret_key"),
+        check_fields=False,
+    )
     @classmethod
     def _from_file(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         """Read a secret from its file."""
@@ -40,7 +43,8 @@ class Connection(Section):
         return SecretStr(read_secret(path)) if path else value
 
     @field_validator(
-        *("password_file", "client_secret_file", "key_password_file", "registry_password_file", "token_file", "secret_key_file"),
+        *("password_file", "client_secret_file", "key_password_file", "registry_password_file", "token_file", "admin_token_file"),
+        "secret_key_file",
         check_fields=False,
     )
     @classmethod

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from schemas.plan import MAX_PAUSE
 from streams.config.base import Section, mistake
@@ -328,8 +328,10 @@ class Serve(Connection):
     """Secret of at least 16 characters that every client has to present; empty: none. Better as a file, or in the environment."""
     public: bool = False
     """Whether anybody who reaches the address may search and read without a token."""
-    admin: bool = True
-    """Whether there is an administration page at `/admin`; with `token` alone, and whoever has that can use it."""
+    admin_token_file: str = ""
+    """File with the token of the administration page."""
+    admin_token: SecretStr = secret()
+    """Secret of at least 16 characters, other than `token`, that opens the administration page `/admin`; empty: there is none."""
     registry: bool = False
     """Whether servers can register here (`harvest register`); with `token` alone."""
     hosts: tuple[str, ...] = ()
@@ -353,11 +355,18 @@ class Serve(Connection):
     budget: int = Field(default=400, gt=0, le=MOST)
     """Cost of a query above which it is refused: a plain word costs 1, a pattern 5 to 60 (`processors/query/limits.py`)."""
 
-    @field_validator("token")
+    @field_validator("token", "admin_token")
     @classmethod
     def _long_enough(cls, value: SecretStr) -> SecretStr:
         if value.get_secret_value() and not re.fullmatch(r"[!-~]{16,}", value.get_secret_value()):
             raise ValueError("a token has at least 16 characters, all of them ASCII and none a space")
+        return value
+
+    @field_validator("admin_token")
+    @classmethod
+    def _of_its_own(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if value.get_secret_value() and value == info.data.get("token"):
+            raise ValueError("the same as serve.token, which every client has: the administration page needs a token of its own")
         return value
 
     @field_validator("hosts")

@@ -7,6 +7,7 @@ the edges get new work.
 Laws:
 - Exactly once for log, rows and offsets. Fetches in flight may repeat.
 - The index is outside the transaction: it stores the offset that it has applied.
+- Brokers expire what was not confirmed once everything else of a run is done, so that it can confirm what it visits.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ PATIENCE = 60.0
 """Seconds after which an object storage that does not answer ends the run, as a full disk does."""
 SOON = 2_000
 """ms: an answer of dedup that is due within this time belongs to the run; what a Broker expires, if it was due as the run began."""
+HOLD = 86_400_000
+"""ms: a service that never comes to rest lets Brokers expire so long after its start."""
 RETRY_HORIZON = 60_000
 """ms: a retry that is due within this time belongs to the run."""
 
@@ -120,6 +123,7 @@ class Embedded:
         )
         still = () if fetching else ("frontier",)
         self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"), still=still)
+        self.turns.holding = True
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
         self.handing = EdgeCache(self._reading)
@@ -228,7 +232,7 @@ class Embedded:
             await self._chore()
             if moved:
                 await self._gather()
-            elif not forever and self.finished():
+            elif self._over(forever):
                 return
             else:
                 if not (self.fetch.busy() or self.essence.busy()):
@@ -292,6 +296,16 @@ class Embedded:
                 raise sink.error
         self.essence.check()
 
+    def _over(self, forever: bool) -> bool:
+        """Return whether a run is over that moved nothing; what Brokers expire is its last work. A service is never over."""
+        if forever and not self.turns.holding:
+            return False
+        late = forever and now_ms() >= self._began + HOLD
+        if not (late or self.finished()):
+            return False
+        held, self.turns.holding = self.turns.holding, False
+        return not forever and (not held or self.finished())
+
     def finished(self) -> bool:
         """Return whether everything that a run waits for is done: nothing in flight, unread or due soon, all indexes complete."""
         if self.fetch.busy() or self.essence.busy():
@@ -304,9 +318,9 @@ class Embedded:
                 rows = tx.rows(task.stage.name, task.partition)
                 if task.stage.name == "frontier" and self._asks and outstanding(rows, horizon):
                     return False
-                due = task.stage.deadline(rows) if task.stage.name != "frontier" and task.stage.deadline else None
+                due = self.turns.due(task, rows) if task.stage.name != "frontier" else None
                 # Summaries expire as far apart as they were made: waiting for each next one would last as long as that run.
-                if due is not None and due <= (self._began if task.stage.name.startswith("register.") else soon):
+                if due is not None and due <= (self._began if task.expires else soon):
                     return False
         return True
 

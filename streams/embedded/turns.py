@@ -10,6 +10,7 @@ Laws:
 - A record that a stage cannot process is rolled back and becomes a rejected record with its bytes; the partition continues.
 - Ticks are records: appended when the rows of a stage say that something is due, applied once its inputs are read up to the ends
   that the tick names.
+- While `holding`, no Broker expires anything: the run has not visited yet what it may confirm.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import apsw
 
 from processors.gatherer import catalog
 from schemas.codec import DecodeError, decode, encode
-from schemas.ports import Logged, Origin
+from schemas.ports import Logged, Origin, Rows
 from schemas.records import Confirmed, Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
@@ -34,7 +35,7 @@ from streams.faults import fault
 from streams.store import BodyStore, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
-from streams.topology.flow import REJECTED, Stage, Topology
+from streams.topology.flow import REGISTER, REJECTED, Stage, Topology
 from streams.topology.routing import Router, poisoned_letter
 
 BATCH = 256
@@ -71,6 +72,8 @@ class Task:
         self.inputs = [t.name for t in stage.inputs]
         self.ticks = stage.ticks.name if stage.ticks and timed else ""
         self.deadline = stage.deadline if timed else None
+        self.expires = stage.name.startswith(REGISTER)
+        """Whether its due times, but for 0, are those of what was not confirmed."""
         self.ticked = 0
         """ms since the epoch of the last tick written."""
 
@@ -101,6 +104,8 @@ class Turns:
         stages = [s for s in topology.stages if isinstance(s, Stage)]
         places = [(s, p) for s in stages for p in range(self.partitions)]
         self.tasks = [Task(s, p, Router(s, REJECTED), timed=s.name not in still) for s, p in places]
+        self.holding = False
+        """Whether nothing expires yet in a Broker."""
         self.failed = False
         """Set after a failed turn: results of the edges may be lost, so none are accepted, lest their offsets be committed."""
         self.wrote: Callable[[Written], None] | None = None
@@ -134,10 +139,16 @@ class Turns:
                 if self.store.ends(topic)[task.partition] > self._committed(task.stage.name, topic, task.partition):
                     return True
             if task.deadline and task.ticked < now:
-                due = self._due(task)
+                rows = self.store.rows(task.stage.name, task.partition)
+                due = self.due(task, rows) if rows is not None else None
                 if due is not None and due <= now:
                     return True
         return False
+
+    def due(self, task: Task, rows: Rows) -> int | None:
+        """Return when a stage needs its next tick, by its rows; None: none as things are."""
+        due = task.deadline(rows) if task.deadline else None
+        return None if due and task.expires and self.holding else due
 
     def take(self, inbox: Inbox, *, decide: bool = True) -> bool:
         """Run one turn; return whether anything moved. Raises DiskFull, StoreError: then it is rolled back, and `failed` is set."""
@@ -217,7 +228,8 @@ class Turns:
         rows = tx.rows(task.stage.name, task.partition)
         for topic in task.inputs:
             start = self._committed(task.stage.name, topic, task.partition)
-            batch = self.tail.read(tx, self.store, topic, task.partition, start, BATCH)
+            limit = BATCH if time.monotonic() < until else 1
+            batch = self.tail.read(tx, self.store, topic, task.partition, start, limit)
             if not batch:
                 continue
             for offset, key, value, record in batch:
@@ -287,7 +299,8 @@ class Turns:
     # ---- offsets -------------------------------------------------------------------------------------------------
 
     def _committed(self, group: str, topic: str, partition: int) -> int:
-        return self.tail.committed.get((group, topic, partition)) or self._load_committed(group, topic, partition)
+        known = self.tail.committed.get((group, topic, partition))
+        return self._load_committed(group, topic, partition) if known is None else known
 
     def _load_committed(self, group: str, topic: str, partition: int) -> int:
         offset = self.store.offsets(group).get((topic, partition), Offsets()).next
@@ -300,16 +313,12 @@ class Turns:
 
     # ---- time ----------------------------------------------------------------------------------------------------
 
-    def _due(self, task: Task) -> int | None:
-        rows = self.store.rows(task.stage.name, task.partition)
-        return task.deadline(rows) if rows is not None and task.deadline else None
-
     def _ticks_due(self, tx: Transaction) -> None:
         now = now_ms()
         for task in self.tasks:
             if not task.deadline or task.ticked >= now:
                 continue
-            due = task.deadline(tx.rows(task.stage.name, task.partition))
+            due = self.due(task, tx.rows(task.stage.name, task.partition))
             written = tx.ends(task.ticks)[task.partition]
             if due is not None and due <= now and written == self._committed(task.stage.name, task.ticks, task.partition):
                 self._tick(tx, task)
@@ -317,7 +326,7 @@ class Turns:
     def _tick(self, tx: Transaction, task: Task) -> None:
         now = now_ms()
         ends = {t: tx.ends(t)[task.partition] for t in task.inputs}
-        tick = Tick(time=now, ends=ends)
+        tick = Tick(time=now, ends=ends, held=self.holding and task.expires)
         value = encode(tick)
         offset = tx.append(task.ticks, task.partition, b"", value, now)
         self.tail.add(task.ticks, task.partition, offset, b"", value, tick)

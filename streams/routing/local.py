@@ -2,6 +2,11 @@
 
 Statistics are kept in the data folder, with the offsets that they cover, and counted again once 5 per cent of the Broker's records
 have changed since. Where the folder cannot be written to, they are kept in memory alone.
+
+Laws:
+- Words are counted for one request at a time; statistics that are there are returned meanwhile.
+- A routed search waits for an index at most as long as for another gateway (`routing.deadline`). An engine cannot be interrupted,
+  so all routed searches have THREADS threads in common: where these hang, further searches find no answer in time, and start none.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +28,7 @@ from processors.query.routing.statistics import Statistics, decode_statistics, e
 from schemas.query import Every, Query
 from sinks.gateway.brokers.ports import BrokerFacts
 from sinks.gateway.index_pool import IndexPool
+from sinks.index.errors import IndexUnreachable
 from streams.config.topology import brokers_of
 from streams.operations.indexes import open_index
 from streams.routing.counting import count_words
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from schemas.ports import BrokerIndex, Log
     from streams.config.settings import Settings
 
+THREADS = 4
+"""Local Brokers that are asked at once by all routed searches."""
 CHANGED = 0.05
 """Share of a Broker's records that may change before its words are counted again."""
 
@@ -64,12 +73,16 @@ class LocalBrokers:
         self._found = found
         self._open_log = open_log
         self._brokers = {broker.name: broker for broker in brokers_of(found) if names is None or broker.name in names}
-        self._pools = {name: IndexPool(self._opener(name)) for name in self._brokers}
+        self._pools = {name: IndexPool(self._opener(name, found.serve.timeout)) for name in self._brokers}
+        patience = min(found.serve.timeout, found.routing.deadline)
+        self._hurried = {name: IndexPool(self._opener(name, patience)) for name in self._brokers}
+        """The indexes again, for those who wait for an answer as long as for that of another gateway."""
+        self._threads = ThreadPoolExecutor(THREADS, "harvest-routed")
         self._known: dict[str, tuple[_Kept, Statistics]] = {}
         self._counting = threading.Lock()
 
-    def _opener(self, name: str) -> Callable[[], BrokerIndex]:
-        return lambda: open_index(self._found, name, self._found.serve.timeout)
+    def _opener(self, name: str, timeout: float) -> Callable[[], BrokerIndex]:
+        return lambda: open_index(self._found, name, timeout)
 
     @property
     def names(self) -> Sequence[str]:
@@ -80,18 +93,28 @@ class LocalBrokers:
         """Return what there is to know of each Broker that has an index; words are not counted for it. Raises StoreError."""
         found = []
         for name, broker in self._brokers.items():
-            with suppress(OSError, RuntimeError, QueryError):
-                summaries = self._pools[name].ask(lambda index: index.search(Every(), 0).total)
-                found.append(BrokerFacts(name, broker.title, summaries, self._mark(broker)))
+            try:
+                summaries = self._hurried[name].ask(lambda index: index.search(Every(), 0).total)
+            except IndexUnreachable:
+                break  # all have one server
+            except (OSError, RuntimeError, QueryError):
+                continue
+            kept = self._current(broker)
+            found.append(BrokerFacts(name, broker.title, summaries, kept.mark if kept else ""))
         return found
 
-    def _mark(self, broker: Broker) -> str:
-        """Return the mark of a Broker's statistics; "" if they have to be counted first."""
+    def counted(self, name: str) -> bytes | None:
+        """Return the encoded statistics of a Broker; None if its words have to be counted first. Raises KeyError."""
+        kept = self._current(self._brokers[name])
+        return kept.encoded if kept else None
+
+    def _current(self, broker: Broker) -> _Kept | None:
+        """Return the statistics of a Broker without waiting; None if they are missing or old, or it has no archive."""
         with suppress(KeyError, AbsentError), self._open_log() as log:
             kept = self._known.get(broker.name, (None,))[0] or self._read(broker)
             if kept is not None and not _is_old(kept, log.ends(archive(broker.name).name)):
-                return kept.mark
-        return ""
+                return kept
+        return None
 
     def statistics(self, name: str) -> bytes:
         """Return the encoded statistics of a Broker, counted if they are missing or old. Raises KeyError if it has no archive."""
@@ -132,10 +155,15 @@ class LocalBrokers:
         """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""
         return self._pools[name].ask(lambda index: _answer(index, name, query, limit))
 
+    def begin_search(self, name: str, query: Query, limit: int) -> Future[Answered]:
+        """Begin a search for the best hits of a Broker, as part of a routed one. Raises RuntimeError after `close`."""
+        return self._threads.submit(lambda: self._hurried[name].ask(lambda index: _answer(index, name, query, limit)))
+
     def close(self) -> None:
-        """Close the indexes."""
+        """Close the indexes; those that are being asked end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with ExitStack() as stack:
-            for pool in self._pools.values():
+            for pool in (*self._pools.values(), *self._hurried.values()):
                 stack.callback(pool.close)
 
     def _path(self, name: str) -> Path:

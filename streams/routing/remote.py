@@ -21,6 +21,7 @@ from processors.query.routing.statistics import MAX_BYTES, Statistics, decode_st
 from processors.query.snippet import CLOSE, OPEN
 from schemas.ports import Hit
 from streams.fetch.adapters.web import Client
+from streams.fetch.answers import ALLOW as FETCH_ALLOW
 from streams.fetch.answers import FetchError
 from streams.fetch.decode import Decoding
 from streams.fetch.name_lookup import NameLookup
@@ -40,6 +41,9 @@ ELSEWHERE = "statistics-elsewhere"
 """Folder in the data folder of the statistics that other gateways sent."""
 KEPT = 1_000
 """Maximum number of files in that folder."""
+MAX_HITS = 100
+"""Maximum number of hits that a gateway returns for one request."""
+ALLOW = "local gateways have to be allowed (fetch.allow)"
 SHOWN = 2_000
 """Maximum length of a title, a URL or a snippet."""
 
@@ -120,7 +124,7 @@ class RemoteBrokers:
 
     async def search(self, name: str, text: str, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises SilentError."""
-        asked = urlencode({"q": text, "size": limit})
+        asked = urlencode({"q": text, "size": min(limit, MAX_HITS)})
         async with self._places:
             answer = _decoded(await self._get(f"api/brokers/{quote(name)}/search?{asked}"), _Answer)
         if not all(math.isfinite(hit.score) for hit in answer.hits):
@@ -141,7 +145,7 @@ class RemoteBrokers:
                         raise
             return await self._body(path, found[-1], most)
         except FetchError as error:
-            raise SilentError(error.reason[:200]) from None
+            raise SilentError(error.reason.replace(FETCH_ALLOW, ALLOW)[:200]) from None
 
     async def _body(self, path: str, address: str, most: int) -> bytes:
         async with self._client.exchange(self.url + path, address, {}) as response:

@@ -1,7 +1,8 @@
 """A routed search: the best Brokers for a query, here and on other gateways, are asked side by side within one deadline.
 
 Laws:
-- The answer is there when the deadline is over, whatever a gateway does. Statistics may take the first half of the time.
+- The answer is there when the deadline is over, whatever a gateway does, or the server of the own indexes. Statistics may take the
+  first half of the time.
 - A gateway or a Broker without an answer is named with the reason, and nothing else is lost by it.
 - Words of the data folder's own Brokers are counted before the time begins: they take long once, and then nearly nothing.
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from processors.query.routing.statistics import Statistics
     from streams.routing.local import LocalBrokers
 
-THREADS = 4
+LOOKUPS = 4
 LATE = "no answer in time"
 
 Answer = TypeVar("Answer")
@@ -67,16 +67,15 @@ class _Place(NamedTuple):
 def routed_search(local: LocalBrokers, options: Options, query: Query, limit: int) -> Routed:
     """Return the best hits of the Brokers that answer a query best, those of the data folder and those of `options.servers`."""
     own = local.all_statistics()
-    with ThreadPoolExecutor(THREADS, "harvest-routed") as threads:
-        return asyncio.run(_Search(local, own, options, threads).run(query, limit))
+    return asyncio.run(_Search(local, own, options).run(query, limit))
 
 
 class _Search:
     """One routed search."""
 
-    def __init__(self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, threads: ThreadPoolExecutor) -> None:
-        self._search_here = local.search
-        self._own, self._options, self._threads = own, options, threads
+    def __init__(self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options) -> None:
+        self._begin_search = local.begin_search
+        self._own, self._options = own, options
         self._end = time.monotonic() + options.deadline
         self._silent: dict[str, str] = {}
 
@@ -89,9 +88,8 @@ class _Search:
                 {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
             )  # fmt: skip
         named = [answer._replace(broker=label) for label, answer in answers.items()]
-        hits, repeated = merge(chosen, named, limit)
-        total = sum(answer.total for answer in named) - repeated
-        return Routed(hits, total, [each.name for each in chosen], self._silent, len(places))
+        hits, least, most = merge(chosen, named, limit)
+        return Routed(hits, least, most, [each.name for each in chosen], self._silent, len(places))
 
     async def _known(self, servers: Sequence[RemoteBrokers]) -> tuple[dict[str, _Place], dict[str, Statistics]]:
         """Return the Brokers whose statistics are there when half of the time is over, with these, by label."""
@@ -122,7 +120,7 @@ class _Search:
 
     async def _local_answer(self, name: str, query: Query, limit: int) -> Answered:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._search_here, name, query, limit)
+            return await asyncio.wrap_future(self._begin_search(name, query, limit))
         except (OSError, RuntimeError, QueryError) as error:
             raise SilentError(str(error)[:200]) from None
 
@@ -154,7 +152,7 @@ async def _remotes(options: Options) -> AsyncIterator[Sequence[RemoteBrokers]]:
         yield ()
         return
     settings = client_settings(options.fetch, options.deadline)
-    client, look = Client(settings), NameLookup(settings, lookup, THREADS)
+    client, look = Client(settings), NameLookup(settings, lookup, LOOKUPS)
     try:
         yield [RemoteBrokers(url, client, look, options.data) for url in dict.fromkeys(options.servers)]
     finally:

@@ -210,6 +210,8 @@ ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | Withdrawn | 
 
 FEED = "feed"
 """Name of the stage that keeps the Gatherer's database ready as one stream."""
+REGISTER = "register."
+"""Begins the name of a Broker's stage that decides what it holds."""
 STREAM = "stream."
 """Begins the name of the stage that keeps a Broker's archive ready as one stream."""
 
@@ -258,8 +260,8 @@ def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     tagged = tagging.Tagging(partial(register.register, plan=plan), partial(register.deadline, plan=plan), defined.languages)
     return (
         Stage[Summary | Removed | Role | View | Tick, Registered](
-            f"register.{name}",
-            (*_sources(plan), copies(name), views(name)),
+            REGISTER + name,
+            (views(name), *_sources(plan), copies(name)),
             (archive(name), holders(name)),
             tagged.process,
             "versions, publish counters, roles, views",

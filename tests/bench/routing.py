@@ -75,6 +75,10 @@ class Shelf:
         """See Brokers."""
         return [BrokerFacts(name, name, 0, str(len(data))) for name, data in self._known.items()]
 
+    def counted(self, name: str) -> bytes | None:
+        """See Brokers."""
+        return self._known[name]
+
     def statistics(self, name: str) -> bytes:
         """See Brokers."""
         return self._known[name]

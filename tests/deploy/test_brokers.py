@@ -1,4 +1,4 @@
-"""Several Brokers on Kubernetes and with Compose: each has its definition as a file, and its own three stages."""
+"""Several Brokers on Kubernetes and with Compose: each has its definition as a file, its own three stages, and its stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from processors.query.facets import FACETS
 from streams.brokers import keys, read_definitions
-from streams.topology.flow import TopologySettings, topology
+from streams.topology.flow import TopologySettings, streamed, topology
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.manifests import Manifest, of
 
@@ -44,7 +44,7 @@ def definitions(made: list[Manifest]) -> dict[str, dict[str, str]]:
 
 
 def test_brokers_have_workloads_of_their_own(made: list[Manifest], tmp_path: Path) -> None:
-    """Each Broker has its three stages as workloads; all groups and topics that they scale by are those of the topology."""
+    """Each Broker has its stages as workloads; all groups and topics that they scale by are those of the topology."""
     files = next(iter(definitions(made).values()))
     for name, text in files.items():
         (tmp_path / name).write_text(text, "utf-8")
@@ -54,7 +54,7 @@ def test_brokers_have_workloads_of_their_own(made: list[Manifest], tmp_path: Pat
     known = {stage.name for stage in drawn.stages} | {stage.name.removesuffix(".main") for stage in drawn.stages}
     assert {container["args"][1] for container in ran} <= known
     assert len(workloads) == len(drawn.stages)
-    assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages"}
+    assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages", "stream-all"}
     for container in ran:
         environment = {entry["name"]: entry.get("value") for entry in container["env"]}
         assert environment["HARVEST_BROKERS"] == "/etc/harvest/brokers"
@@ -63,7 +63,8 @@ def test_brokers_have_workloads_of_their_own(made: list[Manifest], tmp_path: Pat
         for s in of(made, "ScaledObject").values()
         for t in s["spec"]["triggers"]
     ]
-    assert sorted(read) == sorted((stage.name, topic.name) for stage in drawn.stages for topic in stage.inputs)
+    scaled = [stage for stage in drawn.stages if streamed(stage.name) is None]
+    assert sorted(read) == sorted((stage.name, topic.name) for stage in scaled for topic in stage.inputs)
 
 
 def test_definitions_are_those_of_the_values(made: list[Manifest], tmp_path: Path) -> None:

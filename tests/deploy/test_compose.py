@@ -278,11 +278,13 @@ def test_all_services_have_the_definitions_of_brokers(compose: Callable[..., dic
 
 
 def test_broker_of_the_readme_is_a_service(compose: Callable[..., dict[str, Any]], root: Path, tmp_path: Path) -> None:
-    """The example of the README is a service with the stages of another Broker, the definitions, the index and its own tables."""
+    """The examples of the README are services: the stages of another Broker with definitions, index and tables, and its stream."""
     readme = (root / "docker" / "README.md").read_text("utf-8")
-    example = readme.partition("```yaml\n")[2].partition("```")[0]
-    (tmp_path / "pages.yaml").write_text(example.replace("compose.yaml", str(root / "docker" / "compose.yaml")), "utf-8")
-    services = compose("core", "search", beside=(tmp_path / "pages.yaml",), HARVEST_BROKERS="./brokers")["services"]
+    files = []
+    for number, example in enumerate(re.findall(r"(?s)```yaml\n(services:.*?)```", readme)):
+        files.append(tmp_path / f"{number}.yaml")
+        files[-1].write_text(example.replace("compose.yaml", str(root / "docker" / "compose.yaml")), "utf-8")
+    services = compose("core", "search", "feed", beside=files, HARVEST_BROKERS="./brokers")["services"]
     found, index = services["pages"], services["index"]
     assert found["command"] == ["worker", "register.pages", "dedup.pages", "index.pages"]
     assert (found["environment"], found["depends_on"]) == (index["environment"], index["depends_on"])
@@ -290,3 +292,6 @@ def test_broker_of_the_readme_is_a_service(compose: Callable[..., dict[str, Any]
         "/etc/harvest/brokers": str(root / "docker" / "brokers"),
         "/var/lib/harvest": "pages",
     }
+    stream, feed = services["pages-stream"], services["feed"]
+    assert stream["command"] == ["worker", "stream.pages"]
+    assert (stream["volumes"], stream["depends_on"]) == (feed["volumes"], feed["depends_on"])

@@ -1,4 +1,4 @@
-"""The feed in the chart: one worker, and the gateway on the same volume and node."""
+"""Streams in the chart, of the Gatherer and of Brokers: one worker each, on the same volume and node as the gateway."""
 
 from __future__ import annotations
 
@@ -78,6 +78,35 @@ def test_gateway_runs_on_the_node_of_the_feed(helm: Helm, made: list[Manifest]) 
     term = {"topologyKey": "rack", "labelSelector": {}}
     own: dict[str, Any] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert spec_of(helm.template({**GATEWAY, **FEED, "affinity": own}), "gateway")["affinity"] == own
+
+
+@pytest.mark.parametrize("feed", [True, False])
+def test_streams_of_brokers_are_on_the_volume_of_the_feed(helm: Helm, feed: bool) -> None:
+    """Each Broker with a stream has one worker of its stage; all share a volume with the gateway, and need one node."""
+    brokers = {"few": {"stream": True}, "all": {"from": ["broker:few"], "stream": True}, "pages": {}}
+    stages = {"feed": {"enabled": feed}}
+    found = helm.template({**GATEWAY, "brokers": brokers, "stages": stages, "autoscaling": {"enabled": True}})
+    workers = ["feed", "stream-all", "stream-few"][not feed :]
+    drawn = of(found, "Deployment")
+    assert [name for name in sorted(drawn) if name.startswith(("feed", "stream"))] == workers
+    assert not {*workers} & of(found, "ScaledObject").keys()
+    (claim,) = (name for name in of(found, "PersistentVolumeClaim") if name == "feed")
+    for name in (*workers, "gateway"):
+        spec = spec_of(found, name)
+        volumes = {one["name"]: one["persistentVolumeClaim"] for one in spec["volumes"] if "persistentVolumeClaim" in one}
+        assert volumes == {"feed": {"claimName": of(found, "PersistentVolumeClaim")[claim]["metadata"]["name"]}}
+        assert {"name": "feed", "mountPath": "/var/lib/harvest/feed"} in spec["containers"][0]["volumeMounts"]
+    for name in workers:
+        spec = drawn[name]["spec"]
+        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+        assert spec["template"]["spec"]["containers"][0]["args"] == ["worker", name.replace("-", ".", 1)]
+    needed = "requiredDuringSchedulingIgnoredDuringExecution"
+    for name in (*workers[1:], "gateway"):
+        (term,) = spec_of(found, name)["affinity"]["podAffinity"][needed]
+        assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == workers[0]
+    assert needed not in spec_of(found, workers[0])["affinity"]["podAffinity"]
+    with pytest.raises(HelmError, match="replicas"):
+        helm.template({"brokers": brokers, "stages": {"stream": {"replicas": 2}}})
 
 
 def test_volume_of_the_feed_can_be_given(helm: Helm) -> None:

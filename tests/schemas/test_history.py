@@ -120,7 +120,7 @@ def test_values_are_fitted_to_schema(value: Any, schema: Any, expected: Any) -> 
 def test_describe_adds_a_version() -> None:
     """A changed schema is a new version beside the old ones; a change of documentation alone is not."""
     assert set(versions(published())) == {f"{name}.{max(n for o, n in published() if o == name)}.avsc" for name in CLASSES}
-    before = {**published(), ("Tick", 1): evolved(schema_text("Tick"))}
-    assert "Tick.2.avsc" in versions(before)
-    assert "Tick.1.avsc" in versions({**published(), ("Tick", 1): {**schema_text("Tick"), "doc": "otherwise"}})
-    assert rabin("Tick") == fingerprint_of({**schema_text("Tick"), "doc": "otherwise"})
+    before = {**published(), ("Holder", 1): evolved(schema_text("Holder"))}
+    assert "Holder.2.avsc" in versions(before)
+    assert "Holder.1.avsc" in versions({**published(), ("Holder", 1): {**schema_text("Holder"), "doc": "otherwise"}})
+    assert rabin("Holder") == fingerprint_of({**schema_text("Holder"), "doc": "otherwise"})

@@ -1,6 +1,7 @@
 {{/* The workloads (a test compares them with the topology), each with its stage: the key in .Values.stages; the argument of
 `harvest worker`; consumer group, topics that are read, tables, blobs, feed. The stages of a Broker are there for each Broker; its
-register reads its sources: the archives of other Brokers, and `summaries` for those that the Gatherer gives. */}}
+register reads its sources: the archives of other Brokers, and `summaries` for those that the Gatherer gives. One with `stream = true`
+has a worker for its stream. */}}
 {{- define "harvest.topology" -}}
 frontier: {stage: frontier, worker: frontier, group: frontier, inputs: [crawl], tables: true}
 fetch: {stage: fetch, worker: fetch, group: fetch, inputs: [fetches], blobs: true}
@@ -26,6 +27,9 @@ feed: {stage: feed, worker: feed, group: feed, inputs: [summaries], feed: true}
 register{{ $of }}: {stage: register, worker: register{{ $at }}, group: register.{{ $broker }}, inputs: [{{ $inputs }}], tables: true}
 dedup{{ $of }}: {stage: dedup, worker: dedup{{ $at }}, group: dedup.{{ $broker }}, inputs: [holders.{{ $broker }}], tables: true}
 index{{ $of }}: {stage: index, worker: index{{ $at }}, group: index.{{ $broker }}, inputs: [broker.{{ $broker }}]}
+{{- if index $defined "stream" }}
+stream-{{ $broker }}: {stage: stream, worker: stream.{{ $broker }}, group: stream.{{ $broker }}, inputs: [broker.{{ $broker }}], feed: true}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -332,7 +336,22 @@ envFrom: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* The volume of the feed, which its worker writes and the gateway reads. A reader writes too: it locks by a file beside the feed. */}}
+{{/* The workloads that write streams (`feed`, `stream-NAME`), as `names: [...]`; `running`: those with a worker. */}}
+{{- define "harvest.feeds" -}}
+{{- $root := . -}}
+{{- $names := list -}}
+{{- $running := list -}}
+{{- range $workload, $is := include "harvest.topology" . | fromYaml -}}
+{{- $v := index $root.Values.stages $is.stage -}}
+{{- if and $is.feed $v.enabled -}}
+{{- $names = append $names $workload -}}
+{{- if $v.replicas -}}{{- $running = append $running $workload -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "names" $names "running" $running | toYaml -}}
+{{- end }}
+
+{{/* The volume of all streams, which their workers write and the gateway reads. A reader writes too: it locks by a file beside each. */}}
 {{- define "harvest.feed.volume" -}}
 - name: feed
   persistentVolumeClaim:
@@ -362,4 +381,15 @@ podAffinity:
 {{- $url := urlParse . -}}
 {{- $port := regexFind ":[0-9]+$" $url.host -}}
 {{- if $port -}}{{ trimPrefix ":" $port }}{{- else -}}{{ ternary "443" "80" (eq $url.scheme "https") }}{{- end -}}
+{{- end }}
+
+{{/* Affinity of a worker that writes a stream: all need the node of the first one, with which they share the volume, and that one
+prefers the node of the gateway, whose pods need its node. */}}
+{{- define "harvest.near.feed" -}}
+{{- $first := first (include "harvest.feeds" .root | fromYaml).running -}}
+{{- if and $first (ne $first .workload) }}
+{{- include "harvest.near" (dict "root" .root "to" $first "needed" true) }}
+{{- else if .root.Values.gateway.enabled }}
+{{- include "harvest.near" (dict "root" .root "to" "gateway" "needed" false) }}
+{{- end }}
 {{- end }}

@@ -33,12 +33,21 @@ def _retry(port: Administration, form: Mapping[str, str]) -> str:
     return port.retry(_name(form, "name")) if form["name"] else port.retry_reason(_name(form, "reason"))
 
 
+def _save(port: Administration, form: Mapping[str, str]) -> str:
+    title = _name(form, "title")
+    if "/" in title:
+        raise AdministrationError("title: has a slash; the views above it are written into the field below which it is to be")
+    path = f"{_name(form, 'path').strip('/')}/{title}" if form["path"] else title
+    return port.save_view(_name(form, "broker"), path, _name(form, "query"))
+
+
 ACTIONS = (
     Ask("roots", "add", ("root", "depth", "max-urls"), _add),
     Ask("roots", "pause", ("root",), lambda port, form: port.pause_root(_name(form, "root"))),
     Ask("roots", "resume", ("root",), lambda port, form: port.resume_root(_name(form, "root"))),
     Ask("roots", "remove", ("root",), lambda port, form: port.remove_root(_name(form, "root"))),
     Ask("brokers", "rebuild", ("broker",), lambda port, form: port.rebuild(_name(form, "broker"))),
+    Ask("views", "save", ("broker", "path", "title", "query"), _save),
     Ask("rejected", "retry", ("name", "reason"), _retry),
 )
 

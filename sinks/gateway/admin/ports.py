@@ -140,6 +140,10 @@ class Administration(Protocol):
         """Return the views of all Brokers."""
         ...
 
+    def save_view(self, broker: str, path: str, query: str) -> str:
+        """Create a view of a Broker; one that is there is not changed."""
+        ...
+
     def rejections(self) -> tuple[Sequence[RejectionGroup], Sequence[str]]:
         """Return the unresolved rejections by reason, the most frequent first, and notes."""
         ...

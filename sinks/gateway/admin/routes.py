@@ -33,6 +33,8 @@ MAX_FORM = 65_536
 MAX_URL = 8_000
 """Maximum characters of a URL whose history is asked for."""
 PAGES = ("roots", "brokers", "views", "rejected", "registrations", "log")
+FILLED = {"views": ("broker", "path", "title", "query")}
+"""Fields of the form of a page that its URL can fill in, as links on the search page do."""
 HEADERS = {
     # With no-referrer, as on the other pages, browsers send `Origin: null` with a form.
     "Referrer-Policy": "same-origin",
@@ -53,11 +55,11 @@ class Visit(NamedTuple):
 
 
 class AdminRoutes:
-    """Answers the requests for the administration page. The gateway has a token."""
+    """Answers the requests for the administration page. The gateway has a token for it."""
 
     def __init__(self, gateway: Gateway, pages: Pages, port: Administration, sessions: Sessions | None = None) -> None:
         self._gateway, self._pages, self._port = gateway, pages, port
-        self._sessions = sessions or Sessions(gateway.options.token)
+        self._sessions = sessions or Sessions(gateway.options.admin_token)
         self._journal = Journal(port.log)
 
     def router(self) -> APIRouter:
@@ -161,7 +163,7 @@ class AdminRoutes:
         """Return the answer to somebody who is not logged in."""
         if "text/html" not in request.headers.get("accept", ""):
             headers = HEADERS | {"WWW-Authenticate": "Bearer"}
-            return PlainTextResponse("A login, or the token as a bearer, is needed (serve.token).\n", 401, headers)
+            return PlainTextResponse("A login, or the token as a bearer, is needed (serve.admin_token).\n", 401, headers)
         root = request.scope.get("root_path", "")
         back = request.url.path.removeprefix(root) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{root}{ADMIN}/login?next={quote(back, safe='')}", 303, HEADERS)
@@ -184,7 +186,8 @@ class AdminRoutes:
 
     def _listed(self, name: str) -> Callable[[Visit], Awaitable[Response]]:
         async def answer(visit: Visit) -> Response:
-            return await self._list(visit, name)
+            asked = visit.request.query_params
+            return await self._list(visit, name, form={field: asked.get(field, "")[:MAX_URL] for field in FILLED.get(name, ())})
 
         return answer
 
@@ -227,7 +230,7 @@ class AdminRoutes:
         async def answered(request: Request) -> Response:
             visit = self._visit(request)
             if visit is None:
-                return self._refused(request, title, "a login, or the token as a bearer, is needed (serve.token)", 401)
+                return self._refused(request, title, "a login, or the token as a bearer, is needed (serve.admin_token)", 401)
             form = await read_form(request, MAX_FORM)
             if refusal := self._refusal(visit, form):
                 return self._refused(request, title, refusal, 403)

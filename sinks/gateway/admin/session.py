@@ -1,8 +1,8 @@
 """Sessions of the administration page: a cookie that expires, a token for its forms, and messages that survive a redirect.
 
 Laws:
-- All three are HMACs under the gateway's token, each for a purpose of its own: none can be used as another, and the token cannot be
-  computed from any. Nothing is stored, so that any process of a gateway with the same token accepts them.
+- All three are HMACs under the token of the page, each for a purpose of its own: none can be used as another, and the token cannot
+  be computed from any. Nothing is stored, so that any process of a gateway with the same token accepts them.
 - A cookie says itself when it expires. One that was logged out is refused by this process until then.
 - Every comparison takes the same time, whatever was presented.
 """
@@ -27,7 +27,7 @@ _SESSION = re.compile(r"([0-9]{1,12})\.[0-9a-f]{32}\.[0-9a-f]{64}")
 
 
 class Sessions:
-    """Makes and checks cookies, form tokens and messages of one gateway's token, which is not empty. `clock`: returns seconds."""
+    """Makes and checks cookies, form tokens and messages of a page by its token, which is not empty. `clock`: returns seconds."""
 
     def __init__(self, token: str, clock: Callable[[], float] = time.time) -> None:
         self._token, self._clock = token.encode(), clock

@@ -41,8 +41,12 @@ class Brokers(Protocol):
         """Return the Brokers of this gateway that have an index."""
         ...
 
+    def counted(self, name: str) -> bytes | None:
+        """Return the encoded statistics of a Broker's words; None if these have to be counted first. Raises KeyError."""
+        ...
+
     def statistics(self, name: str) -> bytes:
-        """Return the encoded statistics of a Broker's words. Raises KeyError if there is no such Broker, or nothing in it yet."""
+        """As `counted`, but count what is missing, which takes long. Raises KeyError, also if nothing is in the Broker yet."""
         ...
 
     def search(self, name: str, query: Query, limit: int) -> Answered:

@@ -8,7 +8,6 @@ Laws:
 
 from __future__ import annotations
 
-import hmac
 from typing import Protocol
 
 from fastapi import APIRouter, Request
@@ -17,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from processors.registry.template import MAX_BODY, Registration, RegistrationError, parse
 from sinks.gateway.gateway import Gateway
-from sinks.gateway.guard import REGISTRY, presented
+from sinks.gateway.guard import REGISTRY, is_token, presented
 
 
 class Registry(Protocol):
@@ -42,8 +41,7 @@ class RegistryRoutes:
 
     async def register(self, request: Request) -> Response:
         """Take a registration, renew it, or withdraw it."""
-        given = presented(request.headers.get("authorization", ""))
-        if not hmac.compare_digest(given, self._gateway.options.token.encode()):
+        if not is_token(self._gateway.options, presented(request.headers.get("authorization", ""))):
             raise HTTPException(401, "the token is sent with each registration", {"WWW-Authenticate": "Bearer"})
         try:
             registration = parse(await _body(request))

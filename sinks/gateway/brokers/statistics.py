@@ -55,7 +55,9 @@ class StatisticsRoutes:
     async def statistics(self, request: Request, name: Name) -> Response:
         """Return the document frequencies of a Broker's words, at most 256 kB (`processors/query/routing/statistics.py`)."""
         try:
-            known = await self._gateway.slow(request, lambda: self._brokers.statistics(name))
+            known = await self._gateway.slow(request, lambda: self._brokers.counted(name))
+            if known is None:
+                known = await self._gateway.counting(request, lambda: self._brokers.statistics(name))
         except KeyError:
             raise NotFoundError("there is no such Broker, or nothing is in it yet") from None
         return Response(known, media_type=MEDIA)

@@ -61,7 +61,7 @@
   function showFacets(html) {
     const open = [...facets.querySelectorAll("details[open]")].map((each) => each.dataset.fold);
     facets.innerHTML = html;
-    for (const each of facets.querySelectorAll("details")) each.open = open.includes(each.dataset.fold);
+    for (const each of facets.querySelectorAll("details")) each.open ||= open.includes(each.dataset.fold);
   }
 
   function typed(proposed) {

@@ -13,7 +13,7 @@ add a field.
 | cells | numbers and moments of all attributes (`processors.query.values`) |
 | has | the names of the attributes present |
 | exact | `name=value` for each of EXACT_FIELDS |
-| facet-NAME | the values of each of FACETS (`processors.query.facets`) |
+| facet-NAME | the values of each of COUNTED (`processors.query.facets`) |
 | date, size | the document's own date in seconds since the epoch, and its size in bytes |
 | suggestions | words of titles, keywords and authors, each once |
 | url | the URL as a column, for order among equal scores |
@@ -38,7 +38,7 @@ from uuid import uuid4
 
 import msgspec
 
-from processors.query.facets import FACETS, columns
+from processors.query.facets import COUNTED, columns
 from processors.query.forms import DEFAULT, DEFAULT_LANGUAGES, Analyzer
 from processors.query.places import segment_terms, segments
 from processors.query.values import cells, own_date, size
@@ -82,7 +82,7 @@ def definition(languages: Sequence[str] = DEFAULT_LANGUAGES) -> dict[str, Any]:
     words = {"type": "text", "analyzer": "spaced"}
     fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
     fields |= {name: words | {"index_options": "docs" if name in UNCOUNTED else "freqs"} for name in FORMED}
-    fields |= {facet_field(facet): {"type": "keyword"} for facet in FACETS}
+    fields |= {facet_field(facet): {"type": "keyword"} for facet in COUNTED}
     fields |= {
         "places": words | {"norms": False},
         "cells": {"type": "long"},

@@ -95,11 +95,11 @@ class OpenSearchReader(Reader[Engine]):
     def oids(self, engine: Engine) -> Iterator[str]:
         return scroll(self._node, self._alias, engine)
 
-    def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
-        found = self._aggregated(engine, {name: {"size": limit, "shard_size": SPREAD} for name in names})
+    def values(self, engine: Engine, limits: Mapping[str, int]) -> Mapping[str, Sequence[FacetValue]]:
+        found = self._aggregated(engine, {name: {"size": limit, "shard_size": SPREAD} for name, limit in limits.items()})
         # Each shard counts its most frequent values only.
         again = {
-            name: {"size": limit, "include": [each["key"] for each in one["buckets"]]}
+            name: {"size": limits[name], "include": [each["key"] for each in one["buckets"]]}
             for name, one in found.items()
             if one["doc_count_error_upper_bound"]
         }

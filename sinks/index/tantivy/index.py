@@ -46,7 +46,7 @@ from sinks.index.tantivy.search import TantivyReader
 
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
-HEAP, LEAST_HEAP = 120_000_000, 15_000_000
+HEAP, LEAST_HEAP = 120_000_000, 30_000_000
 """Bytes of memory in which a batch is indexed before it is written to the folder."""
 
 

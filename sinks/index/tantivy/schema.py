@@ -14,7 +14,7 @@ Strategy: text comes as words between spaces (`sinks/index/document.py`), which 
 | cells | numbers and moments of all attributes, as columns (`processors.query.values`) |
 | has | the names of the attributes present |
 | exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if both URLs are the same |
-| facet-NAME | the values of each of FACETS, as columns, too (`processors.query.facets`) |
+| facet-NAME | the values of each of COUNTED, as columns, too (`processors.query.facets`) |
 | date, size | the document's own date in seconds since the epoch, and its size in bytes, as columns |
 | suggestions | words of titles, keywords and authors, each once |
 | url | the URL as a column, for order among equal scores |
@@ -33,7 +33,7 @@ from typing import Literal
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.facets import FACETS, columns
+from processors.query.facets import COUNTED, columns
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from processors.query.places import segment_terms, segments
 from processors.query.values import cells, own_date, size
@@ -95,7 +95,7 @@ def schema() -> Schema:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic" if name in UNCOUNTED else "freq")
     builder.add_text_field("places", tokenizer_name="whitespace", index_option="position")
     builder.add_unsigned_field("cells", fast=True)
-    for facet in FACETS:
+    for facet in COUNTED:
         builder.add_text_field(facet_field(facet), tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_integer_field("date", fast=True)
     builder.add_unsigned_field("size", fast=True)

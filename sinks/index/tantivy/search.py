@@ -179,11 +179,11 @@ class TantivyReader(Reader[Engine]):
         found.sort(key=lambda at: (at.segment_ord, at.doc))
         return sorted(oid_of(self._shown(at).oid) for at in found)
 
-    def values(self, engine: Engine, names: Sequence[str], limit: int) -> Mapping[str, Sequence[FacetValue]]:
-        buckets = self._aggregated(engine, {name: {"size": limit, "segment_size": SPREAD} for name in names})
+    def values(self, engine: Engine, limits: Mapping[str, int]) -> Mapping[str, Sequence[FacetValue]]:
+        buckets = self._aggregated(engine, {name: {"size": limit, "segment_size": SPREAD} for name, limit in limits.items()})
         # Each segment counts its most frequent values only.
         again = {
-            name: {"size": limit, "include": [each["key"] for each in found["buckets"]]}
+            name: {"size": limits[name], "include": [each["key"] for each in found["buckets"]]}
             for name, found in buckets.items()
             if found["doc_count_error_upper_bound"]
         }

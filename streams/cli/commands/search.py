@@ -78,8 +78,8 @@ def search(
         typer.Option(
             "--facets",
             metavar="NAMES",
-            help="Also count the hits by type, site, language, author, year, gatherer: one or more of these names with"
-            " commas between, all, or own: those of the Broker's definition.",
+            help="Also count the hits by type, site, language, author, year, gatherer, view: one or more of these names with"
+            " commas between, all (but view), or own: those of the Broker's definition.",
         ),
     ] = "",
     copies: Annotated[bool, typer.Option("--copies", help="Also list copies, each as a hit of its own.")] = False,
@@ -142,16 +142,16 @@ def _facets(names: str, own: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
 
     `own`: those of the Broker's definition, in its order; none: all.
     """
-    from processors.query.facets import FACETS
+    from processors.query.facets import COUNTED, FACETS
 
     asked = [name.strip() for name in names.split(",") if name.strip()]
     if asked == [OWN]:
         return own() or FACETS
     for name in asked:
-        if name not in (*FACETS, ALL):
-            known = f"there are {', '.join(FACETS)}; {ALL} means all, {OWN} alone those of the Broker's definition"
+        if name not in (*COUNTED, ALL):
+            known = f"there are {', '.join(COUNTED)}; {ALL} means all but view, {OWN} alone those of the Broker's definition"
             raise Failure(f"--facets {printable(name)}: no such facet ({known})", USAGE)
-    return tuple(name for name in FACETS if name in asked or ALL in asked)
+    return tuple(name for name in COUNTED if name in asked or (ALL in asked and name in FACETS))
 
 
 def _own(found: Settings, broker: str) -> tuple[str, ...]:

@@ -75,9 +75,10 @@ def print_facet(facet: str, values: Sequence[FacetValue], query: Query) -> None:
 def _term(facet: str, value: str) -> str:
     """Return what to add to a query to choose a value of a facet."""
     from processors.query import unparse
-    from processors.query.facets import choice
+    from processors.query.facets import VIEW, choice
+    from processors.query.terms import view_term
 
-    return unparse(choice(facet, value))
+    return view_term(value) if facet == VIEW else unparse(choice(facet, value))
 
 
 def _without_title(snippet: str, title: str) -> str:

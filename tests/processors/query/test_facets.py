@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from processors.query import matches, parse, unparse
-from processors.query.facets import FACETS, MAX_VALUES, choice, chosen, columns, counted, refined, tidied, wholes, without
+from processors.query.facets import COUNTED, FACETS, MAX_VALUES, choice, chosen, columns, counted, refined, tidied, wholes, without
 from processors.query.words import MAX_EXACT, exact, searchable_values
 from schemas.ports import FacetValue
 from schemas.query import And, Every, MomentRange, Most, Node, Not, Or, Phrase, Query, Site, Whole, Word
@@ -134,7 +134,7 @@ def test_summary_is_found_by_the_choice_of_each_of_its_values(authors: list[str]
     """A value that a summary is counted for finds it."""
     found = summary(author=authors, language=languages, date=[f"{year:04}-05-06"])
     made = columns(found, searchable_values(found))
-    assert tuple(sorted(made)) == tuple(sorted(FACETS))
+    assert tuple(sorted(made)) == tuple(sorted(COUNTED))
     assert made["year"] == [f"{year:04}"]
     assert made["site"] == ["www.example.org", "example.org", "org"]
     assert (made["type"], made["gatherer"]) == (["HTML"], ["Lab"])

@@ -74,27 +74,45 @@ def test_hits_of_the_better_broker_come_first_at_equal_scores() -> None:
     """A merged score is (D' + 0.4 D' C') / 1.4 with D' by the highest possible score of the Broker."""
     chosen = [Chosen("sea", 1.0, 10.0), Chosen("zoo", 0.0, 5.0)]
     answers = [Answered("zoo", [hit("a", 5.0), hit("b", 1.0)], 2), Answered("sea", [hit("c", 10.0), hit("d", 4.0)], 2)]
-    found, repeated = merge(chosen, answers, 3)
+    found, least, most = merge(chosen, answers, 3)
     assert [(each.broker, each.hit.title, round(each.hit.score, 3)) for each in found] == [
         ("sea", "c", 1.0), ("zoo", "a", 0.714), ("sea", "d", 0.4),
     ]  # fmt: skip
-    assert repeated == 0
+    assert (least, most) == (4, 4)
 
 
 def test_score_of_a_broker_that_exaggerates_is_at_most_the_best() -> None:
     """Scores beyond what is possible, and below 0, are brought into the range from 0 to 1."""
-    found, _ = merge([Chosen("liar", 1.0, 1.0)], [Answered("liar", [hit("a", 1e300), hit("b", -5.0)], 2)], 9)
+    found, *_ = merge([Chosen("liar", 1.0, 1.0)], [Answered("liar", [hit("a", 1e300), hit("b", -5.0)], 2)], 9)
     assert [each.hit.score for each in found] == [1.0, 0.0]
 
 
 def test_equal_contents_are_shown_once_with_all_their_brokers() -> None:
-    """Hits of one OID, of one URL or of one digest are one, in the better place; how many were left out is returned."""
+    """Hits of one OID, of one URL or of one digest are one, in the better place, and are counted once."""
     chosen = [Chosen("a", 1.0, 1.0), Chosen("b", 0.5, 1.0)]
     other = hit("w", 0.9)._replace(url="http://h/x")
     answers = [
         Answered("a", [hit("x", 1.0), hit("y", 0.5)], 2, ["one", ""]),
         Answered("b", [hit("y", 1.0), other, hit("z", 0.3)], 3, ["", "", "one"]),
     ]
-    found, repeated = merge(chosen, answers, 9)
+    found, least, most = merge(chosen, answers, 9)
     assert [(each.hit.title, each.broker, each.others) for each in found] == [("x", "a", ("b",)), ("y", "b", ("a",))]
-    assert repeated == 3
+    assert (least, most) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("hits", "totals", "bounds"),
+    [
+        (["xy", "xy"], [100, 80], (100, 178)),  # all of the one may be in the other
+        (["xy", "wz"], [3, 3], (4, 6)),
+        (["xy", "yz"], [2, 2], (3, 3)),  # all is seen
+        (["xx", "y"], [2, 1], (2, 2)),  # one that a Broker has twice
+        (["", ""], [7, 5], (7, 12)),
+        ([], [], (0, 0)),
+    ],
+)
+def test_number_of_matches_has_true_bounds(hits: list[str], totals: list[int], bounds: tuple[int, int]) -> None:
+    """At least what one Broker has, or what is seen; at most the sum, without what several are seen to have."""
+    chosen = [Chosen(str(at), 1.0, 1.0) for at in range(len(hits))]
+    answers = [Answered(str(at), [hit(name, 1.0) for name in names], totals[at]) for at, names in enumerate(hits)]
+    assert merge(chosen, answers, 9)[1:] == bounds

@@ -31,6 +31,8 @@ class AdministrationDouble:
         """Lines of the log."""
         self.begun: Task | None = None
         self.unreadable = False
+        self.saved: list[AdminView] = []
+        """Views that were saved."""
 
     def roots(self) -> tuple[Sequence[AdminRoot], Sequence[str]]:
         if self.unreadable:
@@ -72,7 +74,13 @@ class AdministrationDouble:
         return self.begun
 
     def views(self) -> Sequence[AdminView]:
-        return [AdminView("main", "computing/unix", "unix"), AdminView("main", HOSTILE, HOSTILE)]
+        return [AdminView("main", "computing/unix", "unix"), AdminView("main", HOSTILE, HOSTILE), *self.saved]
+
+    def save_view(self, broker: str, path: str, query: str) -> str:
+        if path == "computing/unix":
+            raise AdministrationError(f"{path}: is there already")
+        self.saved.append(AdminView(broker, path, query))
+        return self._done("save", broker, path, query)
 
     def rejections(self) -> tuple[Sequence[RejectionGroup], Sequence[str]]:
         one = AdminRejection("file:///srv/docs/bad.pdf", "essence", "damaged", 1_000)

@@ -46,11 +46,15 @@ Client = Callable[..., TestClient]
 def client(
     made: Made, collection: CollectionDouble, administration: AdministrationDouble, brokers: BrokersDouble
 ) -> Iterator[Client]:
-    """Makes clients of gateways with the given options; requests of each come from 127.0.0.1."""
+    """Makes clients of gateways with the given options; requests of each come from 127.0.0.1.
+
+    A token opens the administration page, too, unless that has one of its own.
+    """
     clients: list[TestClient] = []
 
     def make(open_index: Callable[[], BrokerIndex] = made.open, base_url: str = "http://localhost", **options: Any) -> TestClient:
-        app = application(GatewayOptions(**({"rate": 0.0} | options)), open_index, collection, brokers, administration)
+        options = {"rate": 0.0, "admin_token": options.get("token", "")} | options
+        app = application(GatewayOptions(**options), open_index, collection, brokers, administration)
         found = TestClient(app, base_url=base_url, client=("127.0.0.1", 50_000), raise_server_exceptions=False)
         clients.append(found)
         found.__enter__()

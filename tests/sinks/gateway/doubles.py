@@ -9,9 +9,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from processors.broker.definition import Fallback
 from processors.identity import oid, split_url
-from processors.query import parse
+from processors.query import parse, predicate
 from processors.query.forms import DEFAULT
 from processors.query.routing.merging import Answered, Routed, RoutedHit
 from processors.query.routing.statistics import WordCounts, encode_statistics
@@ -39,7 +41,16 @@ def summary(url: str, type_: str = "RawText", **attributes: Any) -> Summary:
     return Summary(url=url, object_url=object_url, path=path, type=type_, attributes=values, **(known | more))
 
 
-SUMMARIES = (
+VIEWS = {"sea": parse("whale"), "sea/dated": parse("whale AND type:HTML"), "Small animals": parse("krill OR leviathan")}
+"""Queries of views by path."""
+
+
+def tagged(one: Summary) -> Summary:
+    """The summary with the views that it is in."""
+    return msgspec.structs.replace(one, views=tuple(path for path, query in sorted(VIEWS.items()) if predicate(query)(one)))
+
+
+SUMMARIES = tuple(map(tagged, (
     summary("http://example.org/whale.html", "HTML", title="The white whale", author="Herman Melville", date="1851-10-18",
             partial_text="Call me Ishmael. The whale swims around the ship."),
     summary("http://example.org/ship.html", "HTML", title="Ships of Nantucket", author="Herman Melville", date="1850",
@@ -52,7 +63,7 @@ SUMMARIES = (
             partial_text="Krill, krill and more krill."),
     summary("javascript:alert(1)", title=HOSTILE, partial_text=f"hostile {HOSTILE}", author=HOSTILE,
             weird="x" * 1_000_000),
-)  # fmt: skip
+)))  # fmt: skip
 
 
 class CollectionDouble:
@@ -82,7 +93,7 @@ class CollectionDouble:
 
     def views(self) -> Views:
         self.views_read += 1
-        return {"sea": parse("whale"), "sea/dated": parse("whale AND type:HTML")}
+        return {path.casefold(): query for path, query in VIEWS.items()}
 
     def findings(self) -> Iterable[Finding]:
         return [Finding("python", True, "3.11"), Finding("disk space", False, "5 bytes free")]
@@ -127,6 +138,10 @@ class BrokersDouble:
     def facts(self) -> Sequence[BrokerFacts]:
         return [BrokerFacts("main", HOSTILE, len(self._made.known), "mark")]
 
+    def counted(self, name: str) -> bytes | None:
+        self._summaries(name)
+        return None
+
     def statistics(self, name: str) -> bytes:
         counts = WordCounts(DEFAULT)
         for one in self._summaries(name):
@@ -147,7 +162,7 @@ class BrokersDouble:
     def routed(self, query: Query, limit: int) -> Routed:
         found = self.search("main", query, limit)
         hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
-        return Routed(hits, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
+        return Routed(hits, found.total, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)
 
     def stream(self, name: str) -> StreamSource:
         if name != "main" or self.stream_path is None:

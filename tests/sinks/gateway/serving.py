@@ -1,6 +1,7 @@
 """A gateway in a process of its own, over a made index: `python -m tests.sinks.gateway.serving FOLDER [NAME=VALUE...]`.
 
-Prints the URL of the search page when it answers. As a module it starts such a process.
+Prints the URL of the search page when it answers. As a module it starts such a process. A token opens the
+administration page, too, unless that has one of its own.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def main(folder: Path, *given: str) -> None:
         collection.feed_path = feed.path
     with closing(Feed(folder.with_name(f"{folder.name}.stream"), "tests", broker="main")) as feed:
         feed.apply(SUMMARIES, {})
+    pairs.setdefault("admin_token", pairs.get("token", ""))
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     brokers, administration = BrokersDouble(made), AdministrationDouble()
     brokers.stream_path = feed.path

@@ -27,6 +27,10 @@ FORMS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "roots/resume": ({"root": ROOT}, ("resume", ROOT)),
     "roots/remove": ({"root": ROOT}, ("remove", ROOT)),
     "brokers/rebuild": ({"broker": "main"}, ("rebuild", "main")),
+    "views/save": (
+        {"broker": "main", "path": "computing/", "title": "shells", "query": "bash OR zsh"},
+        ("save", "main", "computing/shells", "bash OR zsh"),
+    ),
     "rejected/retry": ({"reason": "damaged"}, ("retry reason", "damaged")),
 }
 """A form of each action, and the call that it causes."""
@@ -106,26 +110,35 @@ def test_action_is_refused(action: str, client: Client, administration: Administ
 
 
 def test_there_is_no_page_without_a_token(client: Client, administration: AdministrationDouble) -> None:
-    """Without serve.token every path of it is 404 with one line that names the setting; other pages are answered."""
-    ask = client()
+    """Without a token of its own every path of it is 404 with one line that names the setting; other pages are answered."""
+    ask = client(token=TOKEN, admin_token="")
     for path in ("/admin", "/admin/", "/admin/login", *(f"/admin/{name}" for name in PAGES)):
-        answer = ask.get(path)
+        answer = ask.get(path, headers=BEARER)
         assert (answer.status_code, answer.text.count("\n")) == (404, 1)
-        assert "serve.token" in answer.text
-    assert {post(ask, action, form)[0] for action, (form, _) in FORMS.items()} == {404}
-    assert ask.get("/").status_code == 200
-    assert "/admin" not in ask.get("/").text
+        assert "serve.admin_token" in answer.text
+    assert {post(ask, action, form, BEARER)[0] for action, (form, _) in FORMS.items()} == {404}
+    assert ask.get("/", headers=BEARER).status_code == 200
+    assert "/admin" not in ask.get("/", headers=BEARER).text
     assert administration.calls == []
 
 
-def test_page_can_be_turned_off(client: Client) -> None:
-    """Where readers have the token too, serve.admin = false takes the page away: 404, with the token as well."""
-    ask = client(token=TOKEN, admin=False)
-    for path in ("/admin", "/admin/login", "/admin/roots"):
-        answer = ask.get(path, headers=BEARER)
-        assert (answer.status_code, "serve.admin" in answer.text) == (404, True)
-    assert post(ask, "roots/add", {"root": ROOT}, BEARER)[0] == 404
-    assert "/admin" not in ask.get("/", headers=BEARER).text
+def test_token_of_readers_does_not_open_the_page(client: Client, administration: AdministrationDouble) -> None:
+    """The token of all clients opens neither pages nor actions; that of the page opens the search, too."""
+    ask, readers = client(token="readers-of-this-gateway", admin_token=TOKEN), {"Authorization": "Bearer readers-of-this-gateway"}
+    assert ask.get("/api/search", headers=readers).status_code == 200
+    assert {ask.get(f"/admin/{name}", headers=readers).status_code for name in PAGES} == {401}
+    assert {post(ask, action, form, readers)[0] for action, (form, _) in FORMS.items()} == {401}
+    given = {"token": "readers-of-this-gateway"}
+    assert ask.post("/admin/login", data=given, headers=HERE, follow_redirects=False).status_code == 403
+    assert administration.calls == []
+    assert {ask.get(path, headers=BEARER).status_code for path in ("/api/search", "/admin")} == {200}
+
+
+def test_page_needs_no_token_of_readers(client: Client) -> None:
+    """Where everybody may search, the page has its token all the same."""
+    ask = client(admin_token=TOKEN)
+    assert (ask.get("/api/search").status_code, ask.get("/admin").status_code) == (200, 401)
+    assert ask.get("/admin", headers=BEARER).status_code == 200
 
 
 @pytest.mark.parametrize("page", ["", "/why?url=x", "/roots/remove?root=x", *(f"/{name}" for name in PAGES)])

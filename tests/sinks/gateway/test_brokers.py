@@ -45,7 +45,7 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
     def hang(brokers: BrokersDouble, query: Query, limit: int) -> Routed:
         begun.set()
         end.wait()
-        return Routed([], 0, [])
+        return Routed([], 0, 0, [])
 
     monkeypatch.setattr(BrokersDouble, "routed", hang)
     ask = client(searches=1, timeout=1.0)
@@ -57,3 +57,50 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
         finally:
             end.set()
         assert routed.result().status_code == 200
+
+
+def test_words_are_counted_beside_the_reports(client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While words are counted, further counts wait, or are 503 with a time; statistics that are there, and reports, are sent."""
+    counting, end, count = threading.Semaphore(0), threading.Event(), BrokersDouble.statistics
+
+    def wait(brokers: BrokersDouble, name: str) -> bytes:
+        counting.release()
+        end.wait()
+        return count(brokers, name)
+
+    monkeypatch.setattr(BrokersDouble, "statistics", wait)
+    ask = client(timeout=1.0)
+    path = "/api/brokers/main/statistics"
+    with ThreadPoolExecutor(5) as threads:
+        first = threads.submit(ask.get, path)
+        counting.acquire()
+        try:
+            others = list(threads.map(ask.get, [path] * 4))
+            assert [(each.status_code, each.headers.get("retry-after")) for each in others] == [(503, "2")] * 4
+            assert not counting.acquire(blocking=False)
+            assert ask.get("/api/status").status_code == 200
+            assert ask.get("/api/brokers/none/statistics").status_code == 404
+            monkeypatch.setattr(BrokersDouble, "counted", lambda *_: b"there")
+            assert ask.get(path).content == b"there"
+        finally:
+            end.set()
+        assert first.result().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "heading"),
+    [
+        (Routed([], 4, 4, ["a", "b"], {}, 2), "4 summaries"),
+        (Routed([], 4, 7, ["a", "b"], {}, 2), "4 to 7 summaries"),
+        (Routed([], 1, 1, ["a", "b"], {"b": "late"}, 2), "At least 1 summary"),
+        (Routed([], 0, 0, [], {"http://h/": "refused"}, 0), "No Broker could be asked"),
+    ],
+)
+def test_page_states_the_number_of_matches(
+    client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch, answer: Routed, heading: str
+) -> None:
+    """The heading is exact, a range where Brokers overlap, a least number where some are silent, and none if nobody was asked."""
+    monkeypatch.setattr(BrokersDouble, "routed", lambda *_: answer)
+    shown = client().get("/brokers", params={"q": "whale"}).text
+    assert f"<h1>{heading}</h1>" in shown
+    assert all(f"{name}: {reason}" in shown for name, reason in answer.silent.items())

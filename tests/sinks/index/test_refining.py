@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processors.query import parse
-from processors.query.facets import FACETS, refined
+from processors.query.facets import FACETS, VIEW, refined
 from schemas.ports import BrokerIndex, FacetValue, Sort
 from schemas.query import Every
 from schemas.records import Summary
@@ -79,6 +79,19 @@ def test_count_of_facet_is_what_the_choice_gives(index: BrokerIndex, many: list[
             narrowed = index.search(refined(tree, facet, value), facets=(facet,))
             assert narrowed.total == total
             assert narrowed.facets[facet] == values
+
+
+def test_views_are_counted_by_their_tags(index: BrokerIndex, summary: Make) -> None:
+    """All views are counted, however many, copies apart; a summary that is tagged anew is counted for its new views."""
+    index.apply([summary(f"http://a/{at}", views=(f"v{at:03}", "all")) for at in range(100)], {0: 1})
+    index.apply([summary("http://a/copy", views=("all", "x"), copy_of="0" * 64)], {0: 2})
+    found = index.search(Every(), facets=(VIEW, "type")).facets[VIEW]
+    assert list(found) == [FacetValue("all", 100), *(FacetValue(f"v{at:03}", 1) for at in range(100))]
+    index.apply([summary("http://a/0", views=("all", "new view"), published=2)], {0: 3})
+    found = index.search(Every(), copies=True, facets=(VIEW,)).facets[VIEW]
+    assert found[0] == FacetValue("all", 101)
+    assert {"new view", "x", "v001"} < {one.value for one in found}
+    assert "v000" not in {one.value for one in found}
 
 
 def test_hosts_of_a_facet(index: BrokerIndex, summary: Make) -> None:

@@ -226,6 +226,41 @@ def test_views_are_those_of_the_command(harvest: Any, tree: Path, administration
     assert list(administration.views()) == [AdminView("main", "sea", "whale"), AdminView("main", "sea/old", "Ishmael")]
 
 
+def test_view_is_saved_as_by_the_command(harvest: Any, tree: Path, administration: SettingsAdministration) -> None:
+    """A saved view is searched at once, and tagged by the next run."""
+    harvest("gather", tree, "--quiet")
+    said = administration.save_view("main", "The sea", "whale type:HTML")
+    assert said == "The sea is a view of main: harvest run, or the next harvest gather, tags its summaries"
+    assert list(administration.views()) == [AdminView("main", "The sea", "whale type:HTML")]
+    found = harvest("search", 'view:"the sea"', "--count").stdout
+    assert found == harvest("search", "whale type:HTML", "--count").stdout
+    harvest("gather", "--quiet")
+    assert harvest("search", 'view:"the sea"', "--facets", "view", "--limit", 0).stdout.split()[1:2] == [found.strip()]
+
+
+@pytest.mark.parametrize(
+    ("broker", "path", "query", "problem"),
+    [
+        ("main", "SEA", "krill", "sea: is there already, with the query whale"),
+        ("main", "see/x", "krill", "see: no such view, so that see/x would hold nothing (did you mean sea?)"),
+        ("main", "a<b", "krill", "a<b: a name is letters, digits, blanks and - _ + . & ' ,"),
+        ("main", "x", "krill AND (", "query: "),
+        ("mian", "x", "krill", "mian: "),
+    ],
+)
+def test_mistake_in_a_view_changes_nothing(
+    harvest: Any, tree: Path, administration: SettingsAdministration, broker: str, path: str, query: str, problem: str
+) -> None:
+    """A path that is taken or cannot be, a query that is none, and an unknown Broker are one line each."""
+    harvest("gather", tree, "--quiet")
+    harvest("view", "create", "main", "sea", "whale")
+    with pytest.raises(AdministrationError) as caught:
+        administration.save_view(broker, path, query)
+    assert str(caught.value).startswith(problem)
+    assert str(caught.value).isprintable()
+    assert list(administration.views()) == [AdminView("main", "sea", "whale")]
+
+
 def test_no_data_folder_is_no_error(administration: SettingsAdministration) -> None:
     """Before the first run everything is empty, and nothing is created by looking."""
     assert administration.sizes() == []

@@ -61,7 +61,7 @@ def running(harvest: Any, *command: str) -> Iterator[Served]:
     """Run a command that serves the page with a token on a free port, until the end of the block."""
     with subprocess.Popen(
         [*harvest.program, *command, "--port", "0"], stderr=subprocess.PIPE, text=True, cwd=harvest.folder,
-        env={**os.environ, "HARVEST_SERVE_TOKEN": TOKEN},
+        env={**os.environ, "HARVEST_SERVE_ADMIN_TOKEN": TOKEN},
     ) as process:  # fmt: skip
         lines: list[str] = []
         assert process.stderr is not None

@@ -72,6 +72,21 @@ def test_broker_keeps_what_is_confirmed_and_expires_the_rest(harvest: Any, later
     assert set(held("brief")) == set(first)
 
 
+def test_nothing_expires_that_the_run_confirms(harvest: Any, later: Later) -> None:
+    """A run after the time-to-live is over confirms what it visits before anything expires: what stays is never removed."""
+    harvest("broker", "create", "brief", "--ttl", "1h")
+    harvest("broker", "create", "over", "--from", "broker:brief", "--ttl", "1h")
+    harvest("gather", "kept", "left", "--quiet")
+    for _ in range(2):
+        later(HOUR + 1)
+        harvest("gather", "kept", "--quiet")
+    for broker in ("brief", "over"):
+        gone = [one for one in records(broker) if isinstance(one, Removed)]
+        assert {(one.url.split("/")[-2], one.reason) for one in gone} == {("left", "expired")}
+        assert set(held(broker)) == {"kept/squid.txt", "kept/whale.txt"}
+        assert len(gone) == 2
+
+
 def test_run_without_a_visit_expires(harvest: Any, later: Later) -> None:
     """A Broker expires what it holds in the next run, also where nothing is fetched."""
     harvest("broker", "create", "brief", "--ttl", "1h")

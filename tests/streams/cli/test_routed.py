@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from processors.broker.definition import Broker
+from processors.query import parse
 from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Log
 from sinks.gateway.app import application
@@ -90,6 +93,47 @@ def test_options_that_do_not_go_with_routing_are_refused(gathered: Any) -> None:
 def test_routed_search_without_any_broker_fails_in_one_line(harvest: Any) -> None:
     """Without a data folder and gateways there is nobody to ask."""
     assert "no Broker to ask" in harvest("search", "--routed", "narwhal", code=1).stderr
+
+
+def test_refused_gateway_alone_is_named_with_the_settings(harvest: Any) -> None:
+    """Where the only gateway is refused, its URL, the reason, and the settings of both are said, not that there is none."""
+    Path("harvest.toml").write_text("[routing]\nservers = ['http://127.0.0.1:9/']\n", "utf-8")
+    stderr = harvest("search", "--routed", "narwhal", "--config", "harvest.toml", code=1).stderr
+    assert "http://127.0.0.1:9/: 127.0.0.1 is not to be dialled" in stderr
+    assert "(fetch.allow)" in stderr
+    assert "no gateway of routing.servers has answered" in stderr
+    assert "gather something first" not in stderr
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The settings name an OpenSearch that accepts connections and never answers, and searches here wait a day for it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for name, value in {"INDEX_URL": f"http://127.0.0.1:{listener.getsockname()[1]}", "SERVE_TIMEOUT": "86400"}.items():
+            monkeypatch.setenv(f"HARVEST_{name}", value)
+        monkeypatch.setenv("HARVEST_ROUTING_DEADLINE", "0.5")
+        yield
+
+
+def test_index_that_hangs_is_named_within_the_deadline(gathered: Any, hanging: None) -> None:
+    """Local Brokers whose server does not answer are named as silent, in the command and on the page, which ends."""
+    stderr = gathered("search", "--routed", '"grey narwhal"', code=1).stderr
+    assert "main: " in stderr
+    assert "no Broker has answered" in stderr
+    with closing(gateway_brokers(load({}, None), "main")) as brokers:
+        assert sorted(brokers.routed(parse('"grey narwhal"'), 10).silent) == ["main", "pages"]
+        assert brokers.facts() == []
+
+
+def test_overlap_of_brokers_is_no_exact_number(gathered: Any, tree: Path) -> None:
+    """What two Brokers have counts once where it is seen, and the number is a range where it is not."""
+    for at in range(3):
+        (tree / f"n{at}.html").write_text(f"<title>Narwhal {at}</title>It swims in the sea.")
+    gathered("gather", tree, "--quiet")
+    assert gathered("search", "--routed", "--count", "narwhal").stdout == "4\n"
+    (counted,) = gathered.lines("search", "--routed", "--count", "narwhal")
+    assert (counted["total"], counted["at_least"], counted["at_most"]) == (4, False, 4)
+    assert "4 to 7 found, 1 shown" in gathered("search", "--routed", "--limit", "1", "narwhal").stderr
 
 
 def test_gateway_lists_its_brokers_and_their_words(client: TestClient) -> None:

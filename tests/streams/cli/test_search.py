@@ -62,7 +62,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("whale", "--sort", "size"), "--sort size: no such order (there are relevance, newest, oldest, largest, url)"),
     (
         ("whale", "--facets", "type,host"),
-        "--facets host: no such facet (there are type, site, language, author, year, gatherer; all",
+        "--facets host: no such facet (there are type, site, language, author, year, gatherer, view; all",
     ),
     (("whale", "--similar", "http://www.example.org/a"), "--similar takes the place of a QUERY: give one of the two"),
     ((), "a QUERY is missing (* finds all), or --similar URL"),

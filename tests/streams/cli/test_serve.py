@@ -16,6 +16,7 @@ from schemas.query import Every
 from sinks.gateway import server
 from sinks.gateway.admin.ports import Administration
 from sinks.gateway.brokers.ports import Brokers
+from sinks.gateway.brokers.registry import Registry
 from sinks.gateway.options import GatewayOptions
 from sinks.gateway.ports import Collection, OpenIndex
 from sinks.index.errors import IndexMissing, IndexOutdated
@@ -56,6 +57,7 @@ class ServerDouble:
         started: Callable[[str], None],
         brokers: Brokers,
         administration: Administration,
+        registry: Registry,
     ) -> None:
         self.calls.append(Served(options, open_index, collection, administration))
         if self.error is not None:
@@ -183,11 +185,16 @@ def test_usage_errors_end_before_serving(harvest: Any, served: ServerDouble, arg
 def test_token_of_the_environment_reaches_the_server_alone(
     harvest: Any, served: ServerDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token is handed to the server and printed nowhere."""
+    """The tokens are handed to the server and printed nowhere; without one of its own there is no administration page."""
     monkeypatch.setenv("HARVEST_SERVE_TOKEN", "a-secret-of-many-letters")
     result = harvest("serve", "--host", "0.0.0.0")
     assert served.calls[0].options.token == "a-secret-of-many-letters"
+    assert not served.calls[0].options.admin
     assert "a-secret" not in result.output + result.stderr
+    monkeypatch.setenv("HARVEST_SERVE_ADMIN_TOKEN", "another-secret-of-letters")
+    result = harvest("serve")
+    assert (served.calls[1].options.admin_token, served.calls[1].options.admin) == ("another-secret-of-letters", True)
+    assert "another-secret" not in result.output + result.stderr
 
 
 def test_opensearch_is_asked_with_the_time_out_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:

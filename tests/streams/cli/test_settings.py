@@ -165,7 +165,7 @@ def test_gateway_options_have_the_defaults_of_their_section() -> None:
     """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
-    assert set(sections.Serve.model_fields) - {"public", "token_file"} == set(GatewayOptions._fields) - {"facets"}
+    assert set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"} == set(GatewayOptions._fields) - {"facets"}
 
 
 def test_token_comes_from_a_file(tmp_path: Path) -> None:
@@ -191,6 +191,17 @@ def test_token_that_is_refused_is_not_shown(tmp_path: Path, value: Any) -> None:
         load(None, None, {"HARVEST_SERVE_TOKEN": "hush"})
     assert "hush" not in str(error.value)
     assert "a-secret-of-many-letters" not in repr(load(None, None, {"HARVEST_SERVE_TOKEN": "a-secret-of-many-letters"}))
+
+
+def test_administration_has_a_token_of_its_own(tmp_path: Path) -> None:
+    """It may be in a file; the token that every client has is refused for it, and is not shown."""
+    path = tmp_path / "token"
+    path.write_text("a-secret-of-many-letters\n")
+    found = load(None, None, {"HARVEST_SERVE_ADMIN_TOKEN_FILE": str(path)})
+    assert found.serve.admin_token.get_secret_value() == "a-secret-of-many-letters"
+    with pytest.raises(SettingsError, match=r"serve.admin_token: .*the same as serve.token") as error:
+        load({"serve.token": "a-secret-of-many-letters", "serve.admin_token_file": str(path)}, None, {})
+    assert "a-secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A data folder of an earlier version is opened, searched, gathered again and upgraded."""
+"""Data folders of earlier versions are opened, searched, gathered again and upgraded: of 0.1.0, and of the last with one Broker."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import json
 import shutil
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sinks.feed.reader import FeedReader
+from streams.operations.feed import feed_file
 from tests.streams.cli.definitions import define
 
 MADE_IN = Path("/var/tmp/harvest-sample-0.1")
 """The folder of the documents when the earlier version gathered them: URLs of files are absolute."""
+VERSIONS = ("0.1.0", "one-broker")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("upgrade")]
 
 
-@pytest.fixture
-def old(samples: Path, tmp_path: Path) -> Iterator[Path]:
-    """The data folder of the earlier version, with its documents at their original path."""
-    with tarfile.open(samples / "upgrade" / "0.1.0.tar.xz") as archive:
+@pytest.fixture(params=VERSIONS)
+def old(samples: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The data folder of an earlier version, with its documents at their original path."""
+    with tarfile.open(samples / "upgrade" / f"{request.param}.tar.xz") as archive:
         archive.extractall(tmp_path / "old")  # noqa: S202 - a sample of our own
     shutil.rmtree(MADE_IN, ignore_errors=True)
     shutil.copytree(tmp_path / "old" / "docs", MADE_IN / "docs")
@@ -63,3 +67,29 @@ def test_old_data_folder_gains_a_broker(old: Path, harvest: Any) -> None:
     assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}
     assert harvest("index", "rebuild", "--broker", "pages", "--data", str(old)).exit_code == 0
     assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}
+
+
+def test_old_data_folder_gains_brokers_with_views_and_a_stream(old: Path, harvest: Any) -> None:
+    """Brokers over others get their summaries and copies; views of `main` tag old summaries; what stays is not published again."""
+    before = published(harvest, old, "main")
+    define("whales", "query = 'whale'", old)
+    define("grown", "query = 'grows'\nttl = '520w'", old)
+    define("both", "from = ['broker:whales', 'broker:grown']\nstream = true", old)
+    assert harvest("view", "create", "main", "sea", "whale", "--data", str(old)).exit_code == 0
+    whales = {"whale.md", "bundle.tar.gz#whale.md", "bundle.tar.gz"}
+    grown = {"thistle.txt", "copy.txt", "bundle.tar.gz#thistle.txt"}
+    for broker, wanted in (("whales", whales), ("grown", grown), ("both", whales | grown)):
+        assert set(hits(harvest, old, "*", "--broker", broker)) == wanted
+        assert len(published(harvest, old, broker)) >= len(wanted)
+    assert set(hits(harvest, old, "view:sea")) == whales
+    again = published(harvest, old, "main")[len(before) :]
+    assert sorted((one["url"].rpartition("/docs/")[2], *one["views"]) for one in again) == sorted((name, "sea") for name in whales)
+    with closing(FeedReader(feed_file(old, "both"))) as reader:
+        reader.require_whole()
+        assert reader.state().summaries == len(whales | grown)
+
+
+def published(harvest: Any, old: Path, broker: str) -> list[dict[str, Any]]:
+    """The records of a Broker's archive, in order."""
+    lines = harvest("cat", f"broker.{broker}", "--data", str(old), "--json").stdout.splitlines()
+    return [json.loads(line)["value"] for line in lines]

@@ -51,6 +51,21 @@ def test_views_are_tagged_counted_and_searched(harvest: Any, shells: Path) -> No
     assert listed(harvest) == {}
 
 
+def test_hits_are_counted_by_view(harvest: Any, shells: Path) -> None:
+    """`--facets view` counts the hits in each view, with the term that narrows the search to it; `all` has the other facets."""
+    harvest("view", "create", "main", "Open systems", "unix")
+    harvest("view", "create", "main", "Open systems/Shells", "shell")
+    lines = harvest("search", "shell", "--facets", "view,type", "--limit", 0).stdout.splitlines()
+    assert lines == [
+        "type", "  2  RawText  type:RawText",
+        "view", '  1  Open systems         view:"Open systems"', '  1  Open systems/Shells  view:"Open systems/Shells"',
+    ]  # fmt: skip
+    assert harvest("search", 'view:"Open systems/Shells" shell', "--count").stdout == "1\n"
+    assert {line["facet"] for line in harvest.lines("search", "shell", "--facets", "all")[2:]} == {"type", "year", "gatherer"}
+    (found,) = harvest.lines("search", "kernel", "--facets", "view", "--limit", 0)
+    assert found == {"facet": "view", "value": "Open systems", "total": 1, "term": 'view:"Open systems"'}
+
+
 def test_outline_is_imported(harvest: Any, shells: Path, tmp_path: Path) -> None:
     """An outline makes views below each other; imported again it changes nothing."""
     file = tmp_path / "outline.txt"

@@ -17,6 +17,8 @@ from tests.streams.kafka import stacks
 from tests.streams.kafka.stage import run
 
 NAME = "register.main"
+TAKES = "takes a partition"
+"""Line that it prints for each partition that it takes over."""
 
 
 def redefined(definition: str) -> Stage[Summary | Removed | Role | Tick, Summary | Removed]:
@@ -32,6 +34,7 @@ def redefined(definition: str) -> Stage[Summary | Removed | Role | Tick, Summary
             yield publish(record, published=1, copy_of="", copies=(), copies_count=0)
 
     def restart(rows: Rows, _: Mapping[str, int]) -> tuple[str, ...]:
+        print(TAKES, flush=True)
         if rows.get(b"d|") == definition.encode():
             return ()
         rows.put(b"d|", b"")

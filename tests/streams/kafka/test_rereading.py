@@ -20,12 +20,14 @@ from schemas.records import Record, Removed, Role, Summary
 from streams.kafka.client.cluster import changelog_of
 from streams.sandbox.seal import die_with
 from tests.streams.kafka.conftest import Broker
-from tests.streams.kafka.redefined import NAME, redefined
+from tests.streams.kafka.redefined import NAME, TAKES, redefined
 
 PARTITIONS = 2
 EACH = 400
 """Summaries of each definition: together more than a batch in each partition."""
 ROLES = 20
+LOG = 8_000
+"""Characters of the worker's log that a failure shows."""
 STAGE = redefined("")
 INPUTS = [topic.name for topic in STAGE.inputs]
 
@@ -49,6 +51,8 @@ class Redefined:
         self.send("summaries", *map(summary, urls))
         self.send("copies.main", *(Role(oid=f"role {n}", version=1, copy_of="", copies=(), count=0) for n in range(ROLES)))
         self.worker: subprocess.Popen[bytes] | None = None
+        self.log = folder / "worker.log"
+        self.started_at = 0
 
     def send(self, topic: str, *records: Summary | Role) -> None:
         """Append records."""
@@ -57,7 +61,8 @@ class Redefined:
     def start(self, definition: str, cut: str = ":0") -> None:
         """Start the worker with a definition, to be killed at `cut` if one is given."""
         words = [self.broker.address, self.prefix, str(PARTITIONS), str(self.folder / "worker"), definition, cut]
-        with (self.folder / "worker.log").open("ab") as log:
+        with self.log.open("ab") as log:
+            self.started_at = log.tell()
             self.worker = subprocess.Popen(
                 [sys.executable, "-m", "tests.streams.kafka.redefined", *words],
                 cwd=self.root,
@@ -71,7 +76,8 @@ class Redefined:
         """Stop the worker in order."""
         assert self.worker is not None
         self.worker.send_signal(signal.SIGTERM)
-        assert self.worker.wait() == 0
+        code = self.worker.wait()
+        assert code == 0, f"exit code {code}: {self.said()[-LOG:]}"
 
     def killed(self, definition: str) -> None:
         """Run the worker with a definition until it is killed behind the outputs of its first batch."""
@@ -80,13 +86,22 @@ class Redefined:
         assert self.worker.wait() == -signal.SIGKILL
 
     def applied(self, definition: str) -> None:
-        """Run the worker with a definition until its rows say that they are of it, and everything is committed; then stop it."""
+        """Run the worker with a definition until its rows say that they are of it, and everything is committed; then stop it.
+
+        It has taken over all partitions by then: if the rows are of that definition already, nothing else shows that it works.
+        """
         self.start(definition)
-        while self.defined() != [definition.encode()] * PARTITIONS or self.lag():
+        while self.said().count(TAKES) < PARTITIONS or self.defined() != [definition.encode()] * PARTITIONS or self.lag():
             assert self.worker is not None
-            assert self.worker.poll() is None, (self.folder / "worker.log").read_text("utf-8")[-8_000:]
+            assert self.worker.poll() is None, self.said()[-LOG:]
             time.sleep(0.3)
         self.stop()
+
+    def said(self) -> str:
+        """What the worker has written since its start."""
+        with self.log.open("rb") as log:
+            log.seek(self.started_at)
+            return log.read().decode()
 
     def defined(self) -> list[bytes]:
         """The definition that the rows of each partition are of."""

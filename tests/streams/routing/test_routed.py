@@ -46,11 +46,11 @@ def search(tmp_path: Path) -> Iterator[Search]:
     """Searches over gateways that answer in the given ways."""
     with ExitStack() as stack:
 
-        def run(query: str, *answers: Answer, deadline: float = 30.0, allow: str = "127.0.0.0/8", most: int = 10) -> Routed:
+        def run(query: str, *answers: Answer, deadline: float = 30.0, allow: str = "127.0.0.0/8", limit: int = 10) -> Routed:
             urls = tuple(stack.enter_context(served(answer)) for answer in answers)
             local = LocalBrokers(load({"data": str(tmp_path)}, environ={}), no_log, [])
-            options = Options(urls, most, deadline, FetchSettings(allow=(allow,)))
-            return routed_search(local, options, parse(query), 10)
+            options = Options(urls, 10, deadline, FetchSettings(allow=(allow,)))
+            return routed_search(local, options, parse(query), limit)
 
         yield run
 
@@ -69,13 +69,13 @@ def test_only_brokers_that_may_answer_are_asked(search: Search) -> None:
     found = search("whale", sea, garden)
     assert (sea.asked, garden.asked, found.known, found.silent) == (1, 0, 2, {})
     assert {each.broker.partition("/brokers/")[2] for each in found.hits} == {"sea"}
-    assert (found.total, found.hits[0].hit.snippet) == (3, "\x02wha\x03le 0")
+    assert (found.least, found.most, found.hits[0].hit.snippet) == (3, 3, "\x02wha\x03le 0")
 
 
 def test_equal_contents_of_two_gateways_are_shown_once(search: Search) -> None:
     """A hit with the digest of another gateway's hit is no second one, and the total does not count it twice."""
     found = search("whale", Good("sea", WHALES), Good("copies", [COPY]))
-    assert (found.total, len(found.hits), sum(len(each.others) for each in found.hits)) == (3, 3, 1)
+    assert (found.least, found.is_exact, len(found.hits), sum(len(each.others) for each in found.hits)) == (3, True, 3, 1)
 
 
 def test_three_gateways_hang_and_the_rest_is_there_in_time(search: Search, never: threading.Event) -> None:
@@ -220,12 +220,27 @@ def test_one_gateway_with_many_brokers_lets_others_have_their_turn(tmp_path: Pat
         assert asyncio.run(turns(url)) >= 100
 
 
+def test_many_hits_are_asked_for_within_the_limit_of_the_api(search: Search) -> None:
+    """A gateway returns at most 100 hits of a Broker; a search for more asks for these."""
+
+    class Strict(Good):
+        def __call__(self, path: str) -> bytes | Iterator[bytes]:
+            if "size=" in path and int(path.partition("size=")[2]) > 100:
+                raise LookupError(path)
+            return super().__call__(path)
+
+    found = search("whale", Strict("sea", WHALES), limit=101)
+    assert (found.silent, found.least) == ({}, 3)
+
+
 def test_loopback_is_refused_unless_it_is_allowed(search: Search) -> None:
     """A gateway on an address that the fetch edge would not dial is not asked."""
     good = Good("sea", WHALES)
     found = search("whale", good, allow="192.0.2.0/24")
     assert (good.asked, found.hits, found.known) == (0, [], 0)
-    assert ["not to be dialled" in reason for reason in found.silent.values()] == [True]
+    (reason,) = found.silent.values()
+    assert "not to be dialled" in reason
+    assert reason.endswith("(fetch.allow)")
 
 
 @pytest.mark.parametrize("url", ["ftp://h/", "http://", "http://user:secret@h/", "h:8380", "http://h/?q=1"])

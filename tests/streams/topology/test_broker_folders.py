@@ -127,8 +127,27 @@ def test_run_does_not_wait_for_what_expires_next(tmp_path: Path) -> None:
     flow = TopologySettings(brokers=(Broker(ttl=60),))
     runner = Embedded(tmp_path, EmbeddedSettings(partitions=1, children=1, flow=flow), pytest.fail)
     runner.sinks.clear()
+    runner.turns.holding = False
     with closing(runner.store), closing(runner._reading):
         assert [_finished_with(runner, runner._began + later) for later in (0, 1)] == [False, True]
+
+
+@pytest.mark.parametrize("forever", [False, True])
+def test_what_is_due_waits_for_the_rest_of_the_work(tmp_path: Path, forever: bool) -> None:
+    """What is due in a Broker gets its tick once nothing else is left to do, and a run ends after that; a service goes on."""
+    runner = Embedded(
+        tmp_path, EmbeddedSettings(partitions=1, children=1, flow=TopologySettings(brokers=(Broker(ttl=60),))), pytest.fail
+    )
+    runner.sinks.clear()
+    with closing(runner.store), closing(runner._reading):
+        _finished_with(runner, 1)
+        assert not runner.turns.wanted()
+        assert not runner._over(forever)
+        assert runner.turns.wanted()
+        for _ in range(2):
+            runner.turns.take(Inbox([], [], []))
+        assert not runner.turns.wanted()
+        assert runner._over(forever) is not forever
 
 
 def _finished_with(runner: Embedded, due: int) -> bool:
