@@ -165,7 +165,8 @@ def test_gateway_options_have_the_defaults_of_their_section() -> None:
     """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
-    assert set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"} == set(GatewayOptions._fields) - {"facets"}
+    options = set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"}
+    assert options == set(GatewayOptions._fields) - {"facets"}
 
 
 def test_token_comes_from_a_file(tmp_path: Path) -> None:
