@@ -33,13 +33,19 @@ def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalB
     return LocalBrokers(found, lambda: open_log(found, bare=True), names)
 
 
-def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
-    """Return the options of routed searches; `servers`: URLs of gateways beside those of the settings. Raises Failure."""
+def routing_options(found: Settings, names: Sequence[str] | None = None) -> Options:
+    """Return the options of routed searches; `names`: the Brokers that are meant, None: all. Raises Failure."""
     from streams.cli.wiring import fetch_settings
+    from streams.config.registry import gateway_url
+    from streams.config.topology import brokers_of
     from streams.routing.search import Options
 
     given = found.routing
-    return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found), found.data)
+    if given.registry and given.registry not in (defined := [one.name for one in brokers_of(found)]):
+        raise Failure(f"routing.registry: {printable(given.registry)}: no such Broker (there are {', '.join(defined)})", USAGE)
+    registry = given.registry if names is None or given.registry in names else ""
+    own = gateway_url(found.registry.url) if found.registry.url else ""
+    return Options(given.servers, given.most, given.deadline, fetch_settings(found), found.data, registry, own)
 
 
 class GatewayBrokers:
@@ -109,7 +115,7 @@ def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
     served = broker_defined(found, broker)
     names = None if served.is_whole else [broker, *([served.fallback.broker] if served.fallback else [])]
     streams = BrokerStreams(found, lambda: open_log(found, bare=True), names)
-    return GatewayBrokers(local_brokers(found, names), routing_options(found), streams, served.fallback)
+    return GatewayBrokers(local_brokers(found, names), routing_options(found, names), streams, served.fallback)
 
 
 def search_routed(found: Settings, query: Query, limit: int, scope: InViews | None = None, *, count: bool, json: bool) -> None:
@@ -130,7 +136,7 @@ def search_routed(found: Settings, query: Query, limit: int, scope: InViews | No
     if not answer.asked and answer.silent:
         raise Failure("no Broker can be asked: nothing is gathered here, and no gateway of routing.servers has answered")
     if not answer.asked:
-        raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers)")
+        raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers, routing.registry)")
     if len(answer.asked) <= sum(name in answer.silent for name in answer.asked):
         raise Failure("no Broker has answered")
     if count:

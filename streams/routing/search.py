@@ -24,6 +24,7 @@ from schemas.query import Query
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
 from streams.fetch.settings import FetchSettings
+from streams.routing.registered import registered_servers
 from streams.routing.remote import RemoteBrokers, SilentError, client_settings
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Options(NamedTuple):
     """Settings of the fetch edge, for the addresses that may be dialled."""
     data: Path | None = None
     """Data folder, in which statistics of other gateways are kept; None: nowhere."""
+    registry: str = ""
+    """Local Broker whose registered gateways are asked, too; empty: none."""
+    own: str = ""
+    """URL under which this gateway registers, which is not asked."""
 
 
 class _Place(NamedTuple):
@@ -73,7 +78,19 @@ def routed_search(local: LocalBrokers, options: Options, query: Query, limit: in
     """
     own = local.all_statistics()
     asked = _Asked(query, limit, scope, {} if scope is None else {name: local.views(name) for name in own})
-    return asyncio.run(_Search(local, own, options, asked).run())
+    servers, silent = _registered(local, options, query)
+    search = _Search(local, own, options._replace(servers=(*options.servers, *servers)), asked, silent)
+    return asyncio.run(search.run())
+
+
+def _registered(local: LocalBrokers, options: Options, query: Query) -> tuple[list[str], dict[str, str]]:
+    """Return the gateways that have registered, and why they are not known, if so."""
+    if not options.registry:
+        return [], {}
+    try:
+        return registered_servers(local, options.registry, query, options.own), {}
+    except (OSError, RuntimeError, QueryError) as error:
+        return [], {f"the registry {options.registry}": str(error)[:200]}
 
 
 class _Asked(NamedTuple):
@@ -107,13 +124,15 @@ class _Asked(NamedTuple):
 class _Search:
     """One routed search."""
 
-    def __init__(self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, asked: _Asked) -> None:
+    def __init__(
+        self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, asked: _Asked, silent: dict[str, str]
+    ) -> None:
         self._begin_search = local.begin_search
         self._options, self._wanted = options, asked
         self._without = [name for name in own if asked.lack(name)]
         self._own = {name: known for name, known in own.items() if name not in self._without}
         self._end = time.monotonic() + options.deadline
-        self._silent: dict[str, str] = {}
+        self._silent = silent
 
     async def run(self) -> Routed:
         async with _remotes(self._options) as servers:
