@@ -157,7 +157,7 @@ def nidr(tmp_path: Path) -> Iterator[Nidr]:
         yield Nidr(origin, [first, second, third], seed=1)
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(80)
 @pytest.mark.timeout(900)
 def test_brokers_equal_their_sources(nidr: Nidr) -> None:
     """After each round of additions, changes, removals and expiry each Broker has what its sources have, whatever was killed.
