@@ -93,6 +93,12 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
         yield from _settle(rows, [(key, _held(value)) for key, value in holders], origin)
 
 
+def is_new(rows: Rows, record: Holder) -> bool:
+    """Return whether a holder is none yet, or with an earlier version; for statistics."""
+    value = rows.get(_family(record.content) + _rank(record))
+    return value is None or _held(value).version < record.version
+
+
 def deadline(rows: Rows) -> int | None:
     """Return the due time of the next large family in ms since the epoch, or None."""
     for key, _ in rows.scan(b"d|", limit=1):

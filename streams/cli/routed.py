@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from streams.cli.common import Failure, counted, explained, note, open_log, printable, put
+from streams.cli.common import USAGE, Failure, counted, explained, note, open_log, printable, put
 
 if TYPE_CHECKING:
     from processors.broker.definition import Fallback
+    from processors.query.routing.in_views import InViews
     from processors.query.routing.merging import Routed, RoutedHit
+    from processors.query.terms import Views
     from schemas.query import Query
     from sinks.gateway.brokers.ports import BrokerFacts, StreamSource
     from streams.cli.broker_streams import BrokerStreams
@@ -31,13 +33,19 @@ def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalB
     return LocalBrokers(found, lambda: open_log(found, bare=True), names)
 
 
-def routing_options(found: Settings, servers: Sequence[str] = ()) -> Options:
-    """Return the options of routed searches; `servers`: URLs of gateways beside those of the settings. Raises Failure."""
+def routing_options(found: Settings, names: Sequence[str] | None = None) -> Options:
+    """Return the options of routed searches; `names`: the Brokers that are meant, None: all. Raises Failure."""
     from streams.cli.wiring import fetch_settings
+    from streams.config.registry import gateway_url
+    from streams.config.topology import brokers_of
     from streams.routing.search import Options
 
     given = found.routing
-    return Options((*given.servers, *servers), given.most, given.deadline, fetch_settings(found), found.data)
+    if given.registry and given.registry not in (defined := [one.name for one in brokers_of(found)]):
+        raise Failure(f"routing.registry: {printable(given.registry)}: no such Broker (there are {', '.join(defined)})", USAGE)
+    registry = given.registry if names is None or given.registry in names else ""
+    own = gateway_url(found.registry.url) if found.registry.url else ""
+    return Options(given.servers, given.most, given.deadline, fetch_settings(found), found.data, registry, own)
 
 
 class GatewayBrokers:
@@ -74,11 +82,15 @@ class GatewayBrokers:
         source = self._streams.stream(name)
         return source._replace(views=lambda: from_log(source.views))
 
-    def routed(self, query: Query, limit: int) -> Routed:
+    def views(self, name: str) -> Views:
+        """See Brokers. Raises CollectionError where the log cannot be read."""
+        return from_log(lambda: self._local.views(name))
+
+    def routed(self, query: Query, limit: int, scope: InViews | None = None) -> Routed:
         """See Brokers. Raises CollectionError where the log cannot be read."""
         from streams.routing.search import routed_search
 
-        return from_log(lambda: routed_search(self._local, self._options, query, limit))
+        return from_log(lambda: routed_search(self._local, self._options, query, limit, scope))
 
 
 def from_log(read: Callable[[], Answer]) -> Answer:
@@ -103,24 +115,28 @@ def gateway_brokers(found: Settings, broker: str) -> GatewayBrokers:
     served = broker_defined(found, broker)
     names = None if served.is_whole else [broker, *([served.fallback.broker] if served.fallback else [])]
     streams = BrokerStreams(found, lambda: open_log(found, bare=True), names)
-    return GatewayBrokers(local_brokers(found, names), routing_options(found), streams, served.fallback)
+    return GatewayBrokers(local_brokers(found, names), routing_options(found, names), streams, served.fallback)
 
 
-def search_routed(found: Settings, query: Query, limit: int, *, count: bool, json: bool) -> None:
-    """Search the best Brokers for a query, and print the best hits first. Raises Failure if none has answered."""
+def search_routed(found: Settings, query: Query, limit: int, scope: InViews | None = None, *, count: bool, json: bool) -> None:
+    """Search the best Brokers for a query, and print the best hits first. Raises Failure if none has answered.
+
+    `scope`: what each Broker makes of a query that names views.
+    """
     from contextlib import closing
 
     from streams.routing.search import routed_search
 
     with closing(local_brokers(found)) as local:
         # A number alone is made from hits, too: those that several Brokers have are counted once.
-        answer = routed_search(local, routing_options(found), query, COMPARED if count else limit)
+        answer = routed_search(local, routing_options(found), query, COMPARED if count else limit, scope)
     for name, reason in answer.silent.items():
         note(f"{name}: {reason}")
+    _print_without(answer, scope)
     if not answer.asked and answer.silent:
         raise Failure("no Broker can be asked: nothing is gathered here, and no gateway of routing.servers has answered")
     if not answer.asked:
-        raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers)")
+        raise Failure("there is no Broker to ask: gather something first, or name gateways (routing.servers, routing.registry)")
     if len(answer.asked) <= sum(name in answer.silent for name in answer.asked):
         raise Failure("no Broker has answered")
     if count:
@@ -132,6 +148,16 @@ def search_routed(found: Settings, query: Query, limit: int, *, count: bool, jso
     some = f", {shown} shown" if shown < answer.least else ""
     asked = f"asked {len(answer.asked)} of {counted(answer.known, 'Broker')}"
     typer.echo(f"{_total(answer)} found{some}; {asked}: {printable(', '.join(answer.asked))}", err=True)
+
+
+def _print_without(answer: Routed, scope: InViews | None) -> None:
+    """Name the Brokers that have not the views of a query. Raises Failure if all have not."""
+    if scope is None or not answer.without:
+        return
+    names = f"view {', '.join(scope.paths)}" if len(scope.paths) == 1 else f"views {', '.join(scope.paths)}"
+    if not answer.asked and not answer.silent:
+        raise Failure(f"no Broker has the {names} (harvest view list NAME)", USAGE)
+    note(f"without the {names}, and not asked: {', '.join(answer.without)}")
 
 
 def _total(answer: Routed) -> str:

@@ -292,7 +292,8 @@ def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) 
     if fault["type"] == "plain":
         return f"{at}: {plain['text']}"
     shown = "" if HIDDEN.fullmatch(key) else f", not {fault['input']!r:.60}"
-    return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{shown}"
+    text = fault["msg"].removeprefix("Value error, ")
+    return f"{at}: {text[:1].lower()}{text[1:]}{shown}"
 
 
 def _has(values: Any, path: list[str]) -> bool:

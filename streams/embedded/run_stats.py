@@ -11,9 +11,12 @@ from typing import Literal
 
 from processors.identity import split_url
 from schemas.records import REFETCHED, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
+from streams.topology.flow import REGISTER
 
 Met = Literal["added", "changed", "unchanged"]
 """What an object is whose summary the catalog accepted: new, or known with another summary or with the same one."""
+DEDUP = "dedup."
+"""Begins the name of the stage of a Broker that compares the contents of what it holds."""
 SLOW = 10_000
 """ms: a longer pause that a host asks for between two requests is reported, since with it a site takes hours."""
 
@@ -37,6 +40,8 @@ class RunStats:
     """Links on the web to pages that answer 404 or 410."""
     refused: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    brokers: Counter[str] = field(default_factory=Counter)
+    """Summaries that are new in a Broker, have another content there, or are removed from it; confirmations are no changes."""
     bytes_in: int = 0
     bytes_summaries: int = 0
     answered: int = 0
@@ -54,6 +59,8 @@ class RunStats:
         elif isinstance(record, Removed) and stage == "catalog":
             self.removed_summaries += 1
             self.removed += not split_url(record.url)[1]
+        elif isinstance(record, Removed) and stage.startswith(REGISTER):
+            self.brokers[stage.removeprefix(REGISTER)] += 1
         elif isinstance(record, Rejected):
             self.rejected[record.reason] += 1
         elif isinstance(record, FetchRequest) and record.pause >= SLOW:
@@ -83,3 +90,7 @@ class RunStats:
     def met(self, found: Met) -> None:
         """Count a summary of an object itself that the catalog accepted."""
         setattr(self, found, getattr(self, found) + 1)
+
+    def taken(self, stage: str) -> None:
+        """Count a holder that dedup, that stage of a Broker, had not in this version."""
+        self.brokers[stage.removeprefix(DEDUP)] += 1

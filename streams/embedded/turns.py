@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from processors.broker import dedup
 from processors.gatherer import catalog
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin, Rows
-from schemas.records import Confirmed, Record, Summary, Tick
+from schemas.records import Confirmed, Holder, Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
@@ -274,7 +275,7 @@ class Turns:
                     return
                 record = decode(value)
             task.router.admit(origin.topic, record, now_ms())
-            known = _before(task, rows, record)
+            known, taken = _before(task, rows, record), _is_taken(task, rows, record)
             counted = [self._append(tx, task, made) for made in task.stage.process(rows, record, origin)]
         except (OSError, MemoryError, StoreError, apsw.Error):
             raise  # the record is not at fault
@@ -286,11 +287,14 @@ class Turns:
             where = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
             # A malformed record of another writer is not an internal error.
             self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
-            known, counted = None, [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
+            known, taken = None, False
+            counted = [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in () if isinstance(record, Confirmed) else counted:  # confirmed: not made anew
             self.tally.saw(task.stage.name, made, size)
         if known is not None:
             self.tally.met(known)
+        if taken:
+            self.tally.taken(task.stage.name)
 
     def _append(self, tx: Transaction, task: Task, record: Record) -> tuple[Record, int]:
         """Append an output of a stage; return it with its size in bytes."""
@@ -395,3 +399,8 @@ def _before(task: Task, rows: Any, record: Record) -> Met | None:
     if not held:
         return "added"
     return "unchanged" if catalog.has_same(rows, record) else "changed"
+
+
+def _is_taken(task: Task, rows: Any, record: Record) -> bool:
+    """Return whether dedup hears of a summary, or of a version of it, for the first time: a confirmation is no change."""
+    return isinstance(record, Holder) and record.joined and dedup.is_new(rows, record)

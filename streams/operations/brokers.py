@@ -58,7 +58,8 @@ def states(found: Settings, defined: Definitions, log: LogAccess | None) -> Iter
             (problem,) if problem else (),
         )
     wrong: dict[str, tuple[str, ...]] = {}
-    for mistake in defined.mistakes:
+    # What is wrong with the folder of the definitions is wrong with no Broker.
+    for mistake in (one for one in defined.mistakes if one.broker):
         wrong[mistake.broker] = (*wrong.get(mistake.broker, ()), mistake.line)
     for name, lines in wrong.items():
         yield BrokerState(name, "", 0, 0, "", lines)

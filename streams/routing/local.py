@@ -31,6 +31,7 @@ from sinks.gateway.index_pool import IndexPool
 from sinks.index.errors import IndexUnreachable
 from streams.config.topology import brokers_of
 from streams.operations.indexes import open_index
+from streams.operations.views import written_out
 from streams.routing.counting import count_words
 from streams.routing.files import write_whole
 from streams.store import AbsentError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from processors.query.terms import Views
     from schemas.ports import BrokerIndex, Log
     from streams.config.settings import Settings
 
@@ -150,6 +152,13 @@ class LocalBrokers:
             with suppress(KeyError):
                 found[name] = self._kept(name)[1]
         return found
+
+    def views(self, name: str) -> Views:
+        """Return what `view:PATH` is written out as in a Broker. Raises KeyError."""
+        broker = self._brokers[name]
+        with suppress(AbsentError), self._open_log() as log:
+            return written_out(log, broker.name)
+        return {}
 
     def search(self, name: str, query: Query, limit: int) -> Answered:
         """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -58,6 +58,7 @@ class SilentError(Exception):
 class _Broker(msgspec.Struct):
     name: Name
     mark: str = ""
+    has_views: bool = True
 
 
 class _Brokers(msgspec.Struct):
@@ -80,6 +81,15 @@ class _Answer(msgspec.Struct):
     hits: list[_Hit]
 
 
+class Listed(NamedTuple):
+    """The Brokers of a gateway."""
+
+    marks: Mapping[str, str]
+    """The mark of its statistics for each that may be asked."""
+    without: Sequence[str]
+    """Those that have not the views that are asked for."""
+
+
 class RemoteBrokers:
     """The Brokers of one gateway. Create and use it inside a running event loop; `url` ends with a slash."""
 
@@ -92,10 +102,12 @@ class RemoteBrokers:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._decoding = asyncio.Lock()
 
-    async def listed(self) -> Mapping[str, str]:
-        """Return the names of the gateway's Brokers, each with the mark of its statistics. Raises SilentError."""
-        found = _decoded(await self._get("api/brokers"), _Brokers).brokers[:MAX_BROKERS]
-        return {broker.name: broker.mark for broker in found}
+    async def listed(self, views: Sequence[str] = ()) -> Listed:
+        """Return the gateway's Brokers, those with all of these views apart from the others. Raises SilentError."""
+        asked = f"?{urlencode([('view', path) for path in views])}" if views else ""
+        found = _decoded(await self._get(f"api/brokers{asked}"), _Brokers).brokers[:MAX_BROKERS]
+        marks = {broker.name: broker.mark for broker in found if broker.has_views}
+        return Listed(marks, [broker.name for broker in found if not broker.has_views])
 
     async def statistics(self, name: str, mark: str) -> Statistics:
         """Return the statistics of a Broker with a mark. Raises SilentError."""

@@ -18,17 +18,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processors.query import QueryError, unparse
 from processors.query.routing.choice import choose
+from processors.query.routing.in_views import InViews, has_views
 from processors.query.routing.merging import Answered, Routed, merge
 from schemas.query import Query
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
 from streams.fetch.settings import FetchSettings
+from streams.routing.registered import registered_servers
 from streams.routing.remote import RemoteBrokers, SilentError, client_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from processors.query.routing.statistics import Statistics
+    from processors.query.terms import Views
     from streams.routing.local import LocalBrokers
 
 LOOKUPS = 4
@@ -50,6 +53,10 @@ class Options(NamedTuple):
     """Settings of the fetch edge, for the addresses that may be dialled."""
     data: Path | None = None
     """Data folder, in which statistics of other gateways are kept; None: nowhere."""
+    registry: str = ""
+    """Local Broker whose registered gateways are asked, too; empty: none."""
+    own: str = ""
+    """URL under which this gateway registers, which is not asked."""
 
 
 class _Place(NamedTuple):
@@ -64,32 +71,80 @@ class _Place(NamedTuple):
         return self.name if self.server is None else f"{self.server.url}brokers/{self.name}"
 
 
-def routed_search(local: LocalBrokers, options: Options, query: Query, limit: int) -> Routed:
-    """Return the best hits of the Brokers that answer a query best, those of the data folder and those of `options.servers`."""
+def routed_search(local: LocalBrokers, options: Options, query: Query, limit: int, scope: InViews | None = None) -> Routed:
+    """Return the best hits of the Brokers that answer a query best, those of the data folder and those of `options.servers`.
+
+    `scope`: what each makes of a query that names views, which hold everything in `query`.
+    """
     own = local.all_statistics()
-    return asyncio.run(_Search(local, own, options).run(query, limit))
+    asked = _Asked(query, limit, scope, {} if scope is None else {name: local.views(name) for name in own})
+    servers, silent = _registered(local, options, query)
+    search = _Search(local, own, options._replace(servers=(*options.servers, *servers)), asked, silent)
+    return asyncio.run(search.run())
+
+
+def _registered(local: LocalBrokers, options: Options, query: Query) -> tuple[list[str], dict[str, str]]:
+    """Return the gateways that have registered, and why they are not known, if so."""
+    if not options.registry:
+        return [], {}
+    try:
+        return registered_servers(local, options.registry, query, options.own), {}
+    except (OSError, RuntimeError, QueryError) as error:
+        return [], {f"the registry {options.registry}": str(error)[:200]}
+
+
+class _Asked(NamedTuple):
+    """What is asked of each Broker."""
+
+    query: Query
+    limit: int
+    scope: InViews | None
+    views: Mapping[str, Views]
+    """Those of the local Brokers, if the query names any."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The views that a Broker needs."""
+        return self.scope.paths if self.scope else ()
+
+    @property
+    def text(self) -> str:
+        """The query for other gateways."""
+        return self.scope.text if self.scope else unparse(self.query)
+
+    def lack(self, name: str) -> bool:
+        """Return whether a local Broker has not the views."""
+        return self.scope is not None and not has_views(self.views[name], self.scope.paths)
+
+    def of(self, name: str) -> Query:
+        """Return the query for a local Broker. Raises QueryError."""
+        return self.scope.written_out(self.views[name]) if self.scope else self.query
 
 
 class _Search:
     """One routed search."""
 
-    def __init__(self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options) -> None:
+    def __init__(
+        self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, asked: _Asked, silent: dict[str, str]
+    ) -> None:
         self._begin_search = local.begin_search
-        self._own, self._options = own, options
+        self._options, self._wanted = options, asked
+        self._without = [name for name in own if asked.lack(name)]
+        self._own = {name: known for name, known in own.items() if name not in self._without}
         self._end = time.monotonic() + options.deadline
-        self._silent: dict[str, str] = {}
+        self._silent = silent
 
-    async def run(self, query: Query, limit: int) -> Routed:
+    async def run(self) -> Routed:
         async with _remotes(self._options) as servers:
             places, statistics = await self._known(servers)
-            chosen = choose(query, statistics, self._options.most)
+            chosen = choose(self._wanted.query, statistics, self._options.most)
             statistics.clear()  # they are large, and frames of errors may hold them for long
             answers = await self._within(
-                {each.name: self._asked(places[each.name], query, limit) for each in chosen}, self._end - time.monotonic()
+                {each.name: self._asked(places[each.name]) for each in chosen}, self._end - time.monotonic()
             )  # fmt: skip
         named = [answer._replace(broker=label) for label, answer in answers.items()]
-        hits, least, most = merge(chosen, named, limit)
-        return Routed(hits, least, most, [each.name for each in chosen], self._silent, len(places))
+        hits, least, most = merge(chosen, named, self._wanted.limit)
+        return Routed(hits, least, most, [each.name for each in chosen], self._silent, len(places), self._without)
 
     async def _known(self, servers: Sequence[RemoteBrokers]) -> tuple[dict[str, _Place], dict[str, Statistics]]:
         """Return the Brokers whose statistics are there when half of the time is over, with these, by label."""
@@ -110,17 +165,18 @@ class _Search:
             except SilentError as error:
                 self._silent[place.label] = str(error)
 
-        marks = await server.listed()
-        await asyncio.gather(*(ask(_Place(server, name), mark) for name, mark in marks.items()))
+        listed = await server.listed(self._wanted.paths)
+        self._without += [_Place(server, name).label for name in listed.without]
+        await asyncio.gather(*(ask(_Place(server, name), mark) for name, mark in listed.marks.items()))
 
-    def _asked(self, place: _Place, query: Query, limit: int) -> Coroutine[Any, Any, Answered]:
+    def _asked(self, place: _Place) -> Coroutine[Any, Any, Answered]:
         if place.server is not None:
-            return place.server.search(place.name, unparse(query), limit)
-        return self._local_answer(place.name, query, limit)
+            return place.server.search(place.name, self._wanted.text, self._wanted.limit)
+        return self._local_answer(place.name)
 
-    async def _local_answer(self, name: str, query: Query, limit: int) -> Answered:
+    async def _local_answer(self, name: str) -> Answered:
         try:
-            return await asyncio.wrap_future(self._begin_search(name, query, limit))
+            return await asyncio.wrap_future(self._begin_search(name, self._wanted.of(name), self._wanted.limit))
         except (OSError, RuntimeError, QueryError) as error:
             raise SilentError(str(error)[:200]) from None
 

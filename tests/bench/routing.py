@@ -22,8 +22,10 @@ from processors.identity import oid
 from processors.query import parse
 from processors.query.forms import DEFAULT
 from processors.query.routing.choice import choose
+from processors.query.routing.in_views import InViews
 from processors.query.routing.merging import Answered, Routed, merge
 from processors.query.routing.statistics import WordCounts, decode_statistics, encode_statistics
+from processors.query.terms import Views
 from processors.query.words import words
 from schemas.query import Query
 from schemas.records import Summary
@@ -92,7 +94,11 @@ class Shelf:
         """Refuse: no Broker here has a stream."""
         raise KeyError(name)
 
-    def routed(self, query: Query, limit: int) -> Routed:
+    def views(self, name: str) -> Views:
+        """Return none: no query of the measurement names a view."""
+        return {}
+
+    def routed(self, query: Query, limit: int, scope: InViews | None = None) -> Routed:
         """Refuse: the measurement asks as another gateway does."""
         raise BenchError("not asked for")
 

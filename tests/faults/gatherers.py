@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 from processors.essence.collected import FOREIGN_GATHERER, FOREIGN_OID, VIA
 from schemas.records import Summary
+from streams.clock import now_ms
 from streams.store import Store
 from streams.topology.flow import SUMMARIES, archive
 from tests.faults.check import latest
@@ -34,6 +35,8 @@ def merged(pieces):
 gatherer.merged = merged
 """
 """Kills a gateway in the middle of the stream with the number `last`."""
+AHEAD = "from streams.clock import now_ms\nnow_ms._wall += {ns}\n"
+"""Sets the clock of a process ahead."""
 
 
 class Seen(NamedTuple):
@@ -67,6 +70,11 @@ class Gatherer:
         self._settings = {"GATHERER": name, "FETCH_PAUSE": "0", "FETCH_ALLOW": "127.0.0.0/8", "SERVE_RATE": "0"}
         self._settings |= {"FRONTIER_BACKOFF": "100", **settings}
         self._running: Command | None = None
+        self._ahead_ns = 0
+
+    def later(self, seconds: int) -> None:
+        """Let time pass for all that is started from now on."""
+        self._ahead_ns += seconds * 10**9
 
     @property
     def url(self) -> str:
@@ -83,11 +91,16 @@ class Gatherer:
 
     def run(self, *words: str) -> Ended:
         """Run a command on the data folder to its end, without faults."""
-        return harvest_here(*words, "--data", self.data, "--quiet", **self._settings)
+        before = now_ms._wall
+        now_ms._wall += self._ahead_ns
+        try:
+            return harvest_here(*words, "--data", self.data, "--quiet", **self._settings)
+        finally:
+            now_ms._wall = before
 
     def start(self, *words: str, fault: str = "") -> Command:
         """Start a command on the data folder as a process of its own."""
-        return Command([*words, "--data", str(self.data), "--quiet"], fault, **self._settings)
+        return Command([*words, "--data", str(self.data), "--quiet"], fault, AHEAD.format(ns=self._ahead_ns), **self._settings)
 
     def gather(self) -> None:
         """Gather the tree, and collect again what is collected, without faults."""
@@ -104,7 +117,7 @@ class Gatherer:
     def serve(self, cut: int = 0) -> None:
         """Start the gateway, in place of what runs; return once it answers. `cut`: number of the stream that kills it; 0: none."""
         self.kill()
-        first = CUT.format(last=cut) if cut else ""
+        first = AHEAD.format(ns=self._ahead_ns) + (CUT.format(last=cut) if cut else "")
         self._running = Command(["serve", "--data", str(self.data), "--port", str(self.port)], first=first, **self._settings)
         assert self._running.process.stderr is not None
         lines = []

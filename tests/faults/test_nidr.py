@@ -18,6 +18,7 @@ from tests.faults.gatherers import DONE, FAILED, KILLED, Gatherer, Seen
 from tests.faults.sites import Site, site
 
 ROUNDS = int(os.environ.get("NIDR_ROUNDS", "4"))
+DAY = 86_400
 NAMES = [f"{kind}{number}.{kind}" for kind in ("c", "html") for number in range(8)]
 POINTS = (
     "turn.frontier",
@@ -44,11 +45,11 @@ class Nidr:
         main = f"{self.first.url}brokers/main/soif"
         self.first.define("main", "stream = true\n")
         self.nidr.define("nidr-sw", f"from = ['{main}?q=type:C']\n")
-        self.nidr.define("nidr-doc", f"from = ['{main}?q=type:HTML']\n")
+        self.nidr.define("nidr-doc", f"from = ['{main}?q=type:HTML']\nttl = '3d'\n")
         self.nidr.define("nidr", "from = ['broker:nidr-sw', 'broker:nidr-doc']\nstream = true\n")
         self.nidr.define("reports", "query = 'report AND NOT foreign-gatherer:*'\nstream = true\n")
         other = f"{self.nidr.url}brokers"
-        self.reports.define("reports", f"from = ['{other}/nidr?q=report', '{other}/reports/soif']\n")
+        self.reports.define("reports", f"from = ['{other}/nidr?q=report', '{other}/reports/soif']\nttl = '1d'\n")
 
     def disturb(self) -> None:
         """Add, change and remove pages of the site, and files of the second machine."""
@@ -95,7 +96,7 @@ class Nidr:
         pages = by_place(self.first.broker("main"))
         assert {place.removeprefix(self.origin.url) for place in pages} - {""} == {*self.origin.pages}
         software = {place: one for place, one in pages.items() if one.type == "C"}
-        documents = {place: one for place, one in pages.items() if one.type == "HTML"}
+        documents = living({place: one for place, one in pages.items() if one.type == "HTML"}, 3 * DAY)
         assert by_place(self.nidr.broker("nidr-sw")) == software
         assert by_place(self.nidr.broker("nidr-doc")) == documents
         nidr, own = by_place(self.nidr.broker("nidr")), by_place(self.nidr.broker("reports"))
@@ -104,8 +105,24 @@ class Nidr:
         assert documents
         assert own
         wanted = {place: one for place, one in nidr.items() if "report" in str(one.attributes)}
-        assert by_place(self.reports.broker("reports")) == wanted | own
+        assert by_place(self.reports.broker("reports")) == living(wanted | own, DAY)
         self.seen += len(wanted)
+
+    def silence(self, number: int) -> None:
+        """Let two days pass in which the second machine is silent: what the third one has from it expires, also through a kill.
+
+        What the second one has from the first stays: it is confirmed each time, and lives for three days.
+        """
+        self.nidr.kill()
+        for machine in (self.first, self.nidr, self.reports):
+            machine.later(2 * DAY)
+        code = self.reports.start("gather", fault=f"turn.register.reports:{number + 1}:kill").wait().code
+        assert code in (DONE, FAILED, KILLED)
+        self.kills += code == KILLED
+        ended = self.reports.run("gather")
+        assert ended.code in (DONE, FAILED), ended
+        assert self.reports.broker("reports") == {}
+        assert by_place(self.nidr.broker("nidr-doc"))
 
 
 def text(name: str, rng: random.Random) -> str:
@@ -123,6 +140,11 @@ def by_place(found: dict[str, Seen]) -> dict[str, Seen]:
     return placed
 
 
+def living(found: dict[str, Seen], ttl: int) -> dict[str, Seen]:
+    """Return summaries as a Broker states them that has a time-to-live of its own."""
+    return {place: one._replace(lifetimes=(min(ttl, one.lifetimes[0]), one.lifetimes[1])) for place, one in found.items()}
+
+
 @pytest.fixture
 def nidr(tmp_path: Path) -> Iterator[Nidr]:
     """The site and three machines."""
@@ -135,10 +157,10 @@ def nidr(tmp_path: Path) -> Iterator[Nidr]:
         yield Nidr(origin, [first, second, third], seed=1)
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(80)
 @pytest.mark.timeout(900)
 def test_brokers_equal_their_sources(nidr: Nidr) -> None:
-    """After each round of additions, changes and removals each Broker has what its sources have, whatever was killed meanwhile.
+    """After each round of additions, changes, removals and expiry each Broker has what its sources have, whatever was killed.
 
     Nothing but the Gatherer of the site requests anything there.
     """
@@ -147,6 +169,8 @@ def test_brokers_equal_their_sources(nidr: Nidr) -> None:
     for number in range(ROUNDS):
         nidr.round(number)
         nidr.equal()
+        if number % 2:
+            nidr.silence(number)
         nidr.disturb()
     assert nidr.kills >= 1
     assert nidr.seen, "no report was among what NIDR has"

@@ -49,6 +49,8 @@ class Routed(NamedTuple):
     """Brokers and gateways without an answer in time, each with the reason; if there are any, `most` says nothing of all."""
     known: int = 0
     """Number of Brokers that could have been asked."""
+    without: Sequence[str] = ()
+    """Brokers that were left out, because they have not the views that the query names."""
 
     @property
     def is_exact(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from processors.broker.definition import Fallback
+from processors.query.routing.in_views import InViews
 from processors.query.routing.merging import Answered, Routed
 from processors.query.terms import Views
 from schemas.query import Query
@@ -53,8 +54,15 @@ class Brokers(Protocol):
         """Return the best hits of a Broker. Raises KeyError, QueryError, OSError, IndexDamaged."""
         ...
 
-    def routed(self, query: Query, limit: int) -> Routed:
-        """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError."""
+    def views(self, name: str) -> Views:
+        """Return what `view:PATH` is written out as in a Broker. Raises KeyError if there is no such Broker, CollectionError."""
+        ...
+
+    def routed(self, query: Query, limit: int, scope: InViews | None = None) -> Routed:
+        """Return the best hits of the Brokers that answer a query best, here and on other gateways. Raises QueryError.
+
+        `scope`: what each makes of a query that names views; a Broker without them is left out.
+        """
         ...
 
     def stream(self, name: str) -> StreamSource:

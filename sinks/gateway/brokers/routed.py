@@ -10,10 +10,10 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel
 
 from processors.query import QueryError, parse
+from processors.query.routing.in_views import parse_for_all
 from processors.query.routing.merging import Answered
 from processors.query.snippet import plain
 from schemas.query import Every
-from schemas.query import Query as Tree
 from sinks.gateway.answers import NotFoundError
 from sinks.gateway.api import ANY, BAD, MISSING, ranges
 from sinks.gateway.brokers.ports import Brokers
@@ -68,8 +68,9 @@ class RoutedRoutes:
 
     async def search(self, request: Request, name: Name, q: Text = "", size: Size = 10) -> BrokerSearchModel:
         """Search one Broker: the best hits, with digests by which hits of several Brokers are compared."""
-        tree = _parsed(q)
         try:
+            views = await self._gateway.slow(request, lambda: self._brokers.views(name)) if "view:" in q.casefold() else None
+            tree = parse(q, views) if q.strip() else Every()
             found = await self._gateway.ask(request, tree, lambda: self._brokers.search(name, tree, size))
         except KeyError:
             raise NotFoundError("there is no such Broker") from None
@@ -85,15 +86,10 @@ class RoutedRoutes:
 
     async def _answer(self, request: Request, text: str) -> Mapping[str, Any]:
         try:
-            tree = _parsed(text)
-            return {"answer": await self._gateway.routed(request, tree, lambda: self._brokers.routed(tree, SHOWN))}
+            tree, scope = parse_for_all(text)
+            return {"answer": await self._gateway.routed(request, tree, lambda: self._brokers.routed(tree, SHOWN, scope))}
         except QueryError as error:
             return {"refused": error.message}
-
-
-def _parsed(text: str) -> Tree:
-    """Return the query. Raises QueryError."""
-    return parse(text) if text.strip() else Every()
 
 
 def _model(found: Answered) -> BrokerSearchModel:

@@ -106,6 +106,9 @@ def list_brokers(data: Data = None, json: Json = False, config: Config = None) -
     with _log(found) as log:
         for state in states(found, defined, log):
             put(line(state._asdict()) if json else _shown(state))
+    for mistake in defined.mistakes:
+        if not mistake.broker:
+            note(mistake.line)
 
 
 @contextmanager

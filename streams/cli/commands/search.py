@@ -106,13 +106,16 @@ def search(
     order = _sort(sort)
     if explain and order != "relevance":
         raise Failure(f"--explain tells the parts of a score, but --sort {order} orders by no score", USAGE)
+    from processors.query.routing.in_views import NamedViews
+
     found = settings(config, data=data)
     shown = _facets(facets, lambda: _own(found, broker))
-    tree = _tree(query, similar, syntax, lambda: _views(found, named(found, broker)))
+    every = NamedViews()
+    tree = _tree(query, similar, syntax, lambda: every if routed else _views(found, named(found, broker)))
     if routed:
         if tree is None or broker or copies or explain or offset or shown or order != "relevance":
             raise Failure("--routed goes with --limit, --count, --syntax and --json only, and takes a QUERY", USAGE)
-        search_routed(found, tree, 0 if count else limit, count=count, json=json)
+        search_routed(found, tree, 0 if count else limit, every.of(" ".join(query or ())), count=count, json=json)
         return
     spelled = tree is not None and syntax == "harvest"
     request = Request(tree, similar, 0 if count else limit, offset, order, shown, copies, explain, " ".join(query or ()), spelled)

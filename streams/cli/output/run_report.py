@@ -52,6 +52,8 @@ class RunReport(msgspec.Struct, frozen=True):
     nothing_changed: bool
     waiting: list[dict[str, Any]]
     """Hosts that get no request yet, and the number of URLs that wait for them: see `embedded/held.py`."""
+    brokers: dict[str, int]
+    """Summaries that are new in each Broker, changed there, or removed from it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the table as JSON."""
@@ -91,6 +93,7 @@ class RunReport(msgspec.Struct, frozen=True):
         reasons = [*_reasons("refused", self.refused), *_reasons("rejected", self.rejected)]
         if self.dead_links:
             reasons.append(("links that lead nowhere", self.dead_links))
+        reasons += [(f"changed in Broker {name}", n) for name, n in self.brokers.items() if name != MAIN or not self.summaries]
         ratio = f"{self.ratio:.1%}" if self.ratio is not None else "-"
         sizes = [("bytes in", self.bytes_in), ("bytes of summaries", self.bytes_summaries)]
         lines = [(_plain(name), f"{n:,}") for name, n in (*counts, *reasons, *sizes)]
@@ -135,8 +138,9 @@ def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds:
         bytes_summaries=tally.bytes_summaries,
         ratio=round(tally.bytes_summaries / tally.bytes_in, 4) if tally.bytes_in else None,
         seconds=round(seconds, 3),
-        nothing_changed=not made,
+        nothing_changed=not (made or tally.brokers),
         waiting=[each.as_json() for each in held[:WAITING]],
+        brokers=dict(sorted(tally.brokers.items())),
     )
 
 

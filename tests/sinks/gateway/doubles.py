@@ -15,12 +15,13 @@ from processors.broker.definition import Fallback
 from processors.identity import oid, split_url
 from processors.query import parse, predicate
 from processors.query.forms import DEFAULT
+from processors.query.routing.in_views import InViews
 from processors.query.routing.merging import Answered, Routed, RoutedHit
 from processors.query.routing.statistics import WordCounts, encode_statistics
 from processors.query.terms import Views
 from processors.registry.template import Registration
 from schemas.ports import BrokerIndex
-from schemas.query import Query
+from schemas.query import Query, Word
 from schemas.records import Removed, Summary
 from sinks.feed.reader import FeedReader
 from sinks.gateway.brokers.ports import BrokerFacts, StreamSource
@@ -173,7 +174,11 @@ class BrokersDouble:
             page = index.search(query, limit)
         return Answered(name, page.hits, page.total, [known[hit.oid] for hit in page.hits])
 
-    def routed(self, query: Query, limit: int) -> Routed:
+    def views(self, name: str) -> Views:
+        self._summaries(name)
+        return {"sea": Word("whale")}
+
+    def routed(self, query: Query, limit: int, scope: InViews | None = None) -> Routed:
         found = self.search("main", query, limit)
         hits = [RoutedHit("main", hit, (HOSTILE,)) for hit in found.hits]
         return Routed(hits, found.total, found.total, ["main"], {"http://silent.example/": HOSTILE}, 2)

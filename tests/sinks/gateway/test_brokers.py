@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.testclient import TestClient
 
+from processors.query.routing.in_views import InViews
 from processors.query.routing.merging import Routed, RoutedHit
 from processors.query.routing.statistics import decode_statistics
 from schemas.ports import Hit
@@ -43,7 +44,7 @@ def test_search_here_waits_for_no_other_gateway(client: Callable[..., TestClient
     """While searches that were routed wait for gateways that hang, the Broker's own search has its turn."""
     begun, end = threading.Event(), threading.Event()
 
-    def hang(brokers: BrokersDouble, query: Query, limit: int) -> Routed:
+    def hang(brokers: BrokersDouble, query: Query, limit: int, scope: InViews | None) -> Routed:
         begun.set()
         end.wait()
         return Routed([], 0, 0, [])
@@ -122,3 +123,29 @@ def test_broker_of_a_hit_is_no_address(
     hit = RoutedHit(label, Hit("a" * 64, "http://x.example/", "A page", "HTML", 1.0, ""), ("http://h.example:8380/brokers/sea",))
     monkeypatch.setattr(BrokersDouble, "routed", lambda *_: Routed([hit], 1, 1, [label], {}, 1))
     assert f"<li>{shown}</li>" in client().get("/brokers", params={"q": "whale"}).text
+
+
+def test_views_are_those_of_each_broker(client: Callable[..., TestClient]) -> None:
+    """The list tells which Brokers have the views that are named; a search in a Broker knows its views, and no others."""
+    ask = client()
+    for query, has in (("", True), ("?view=sea", True), ("?view=/SEA/", True), ("?view=sea&view=land", False)):
+        assert [each["has_views"] for each in ask.get(f"/api/brokers{query}").json()["brokers"]] == [has], query
+    found = ask.get("/api/brokers/main/search", params={"q": "view:sea"}).json()["total"]
+    assert found == ask.get("/api/brokers/main/search", params={"q": "whale"}).json()["total"] > 0
+    assert ask.get("/api/brokers/main/search", params={"q": "view:land"}).status_code == 400
+    assert ask.get("/api/brokers/none/search", params={"q": "view:sea"}).status_code == 404
+
+
+def test_page_names_the_brokers_without_the_view(client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of the page over all Brokers is handed on with the views that it names; who has them not is shown."""
+    scopes: list[InViews | None] = []
+
+    def route(brokers: BrokersDouble, query: Query, limit: int, scope: InViews | None) -> Routed:
+        scopes.append(scope)
+        return Routed([], 0, 0, [], without=["notes", "http://h/brokers/<b>"])
+
+    monkeypatch.setattr(BrokersDouble, "routed", route)
+    shown = client().get("/brokers", params={"q": "view:Sea whale"}).text
+    assert "not asked: notes, http://h/brokers/&lt;b&gt;." in shown
+    client().get("/brokers", params={"q": "whale"})
+    assert scopes == [InViews("view:Sea whale", ("sea",)), None]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from streams.brokers import definition_text, read_definitions, values_of
 from streams.store import Store
@@ -137,3 +140,23 @@ def test_forgetting_is_refused_for_main_and_beside_a_runner(harvest: Any, tree: 
     assert holdings() == before
     assert "nothing is left" in harvest("broker", "remove", "none", "--forget", code=2).stderr
     assert "no definition" in harvest("broker", "remove", "../main", "--forget", code=2).stderr
+
+
+def test_missing_folder_of_definitions_is_no_broker(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`list` reports a named folder that is not there on standard error; its rows are of Brokers alone."""
+    monkeypatch.setenv("HARVEST_BROKERS", "nowhere")
+    assert [one["name"] for one in harvest.lines("broker", "list")] == ["main"]
+    assert harvest("broker", "list").stderr == "harvest: brokers: nowhere: no such folder\n"
+
+
+def test_run_that_fills_a_broker_has_changed_something(harvest: Any, tree: Path) -> None:
+    """The report of a run counts what is new in a Broker, changed there, or removed from it; where that is nothing, it says so."""
+    harvest("gather", tree, "--quiet")
+    harvest("broker", "create", "pages", "--query", "type:HTML")
+    said = harvest("gather", tree).stderr
+    assert re.search(r"changed in Broker pages +1\n", said)
+    assert "nothing changed" not in said
+    assert "nothing changed" in harvest("gather", tree).stderr
+    FILE.write_text("query = 'type:RawText'\n")
+    (table,) = harvest.lines("gather", tree)
+    assert (table["brokers"], table["nothing_changed"], table["summaries"]) == ({"pages": 3}, False, 0)

@@ -201,3 +201,31 @@ def test_page_of_a_broker_shows_the_fallback(with_fallback: Any) -> None:
         assert "Also found in" not in client.get("/", params={"q": "*"}).text
     brokers.close()
     collection.close()
+
+
+def test_view_in_a_routed_search_is_that_of_each_broker(gathered: Any) -> None:
+    """Each Broker writes a view out by its own; one without it is left out and named, not asked by the view of main."""
+    assert "no Broker has the view sea" in gathered("search", "--routed", "view:sea", code=2).stderr
+    gathered("view", "create", "main", "Sea", "narwhal")
+    gathered("view", "create", "notes", "sea", "Ishmael")
+    found = {hit["url"].rpartition("/")[2]: hit["broker"] for hit in gathered.lines("search", "--routed", "view:sea")}
+    assert found["narwhal.html"] == "main"
+    assert found["a.txt"] == "notes"
+    told = gathered("search", "--routed", "view:Sea").stderr
+    assert "without the view sea, and not asked: pages" in told
+    assert "asked 2 of 2 Brokers" in told
+    (hit,) = gathered.lines("search", "--routed", "view:sea grey")
+    assert (hit["broker"], "also_in" in hit) == ("main", False)
+    assert "no Broker has the views sea, land" in gathered("search", "--routed", "view:sea view:land", code=2).stderr
+
+
+def test_views_of_another_gateway_are_its_own(gathered: Any, client: TestClient) -> None:
+    """The API searches a Broker by its own views, and the page names the Brokers that have not the view."""
+    gathered("view", "create", "pages", "sea", "narwhal")
+    listed = {each["name"]: each["has_views"] for each in client.get("/api/brokers", params={"view": "sea"}).json()["brokers"]}
+    assert listed == {"main": False, "notes": False, "pages": True}
+    assert client.get("/api/brokers/pages/search", params={"q": "view:sea"}).json()["total"] == 1
+    assert client.get("/api/brokers/main/search", params={"q": "view:sea"}).status_code == 400
+    shown = client.get("/brokers", params={"q": "view:sea"}).text
+    assert "not asked: main, notes." in shown
+    assert "A grey narwhal" in shown

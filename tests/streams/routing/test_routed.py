@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
-from processors.query import parse
+from processors.query.routing.in_views import parse_for_all
 from processors.query.routing.merging import Routed
 from processors.query.routing.statistics import Statistics, decode_statistics
 from schemas.ports import Log
+from schemas.records import Summary
 from streams.config.settings import SettingsError, load
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
@@ -50,7 +52,8 @@ def search(tmp_path: Path) -> Iterator[Search]:
             urls = tuple(stack.enter_context(served(answer)) for answer in answers)
             local = LocalBrokers(load({"data": str(tmp_path)}, environ={}), no_log, [])
             options = Options(urls, 10, deadline, FetchSettings(allow=(allow,)))
-            return routed_search(local, options, parse(query), limit)
+            tree, scope = parse_for_all(query)
+            return routed_search(local, options, tree, limit, scope)
 
         yield run
 
@@ -76,6 +79,35 @@ def test_equal_contents_of_two_gateways_are_shown_once(search: Search) -> None:
     """A hit with the digest of another gateway's hit is no second one, and the total does not count it twice."""
     found = search("whale", Good("sea", WHALES), Good("copies", [COPY]))
     assert (found.least, found.is_exact, len(found.hits), sum(len(each.others) for each in found.hits)) == (3, True, 3, 1)
+
+
+class Viewing(Good):
+    """A gateway whose Broker has the view `sea` of some summaries, or none."""
+
+    def __init__(self, name: str, summaries: Sequence[Summary], *, has: bool) -> None:
+        super().__init__(name, summaries)
+        self.has = has
+        self.texts: list[str] = []
+
+    def __call__(self, path: str) -> bytes | Iterator[bytes]:
+        """Answer a path."""
+        if path == "/api/brokers?view=sea":
+            return json.dumps({"brokers": [{"name": self.name, "has_views": self.has}]}).encode()
+        return super().__call__(path)
+
+    def search(self, text: str) -> bytes | Iterator[bytes]:
+        """Return the hits of a query in the view."""
+        self.texts.append(unquote(text))
+        return super().search("sea whale")
+
+
+def test_view_is_asked_of_those_that_have_it(search: Search) -> None:
+    """A query that names a view goes as it is to the Brokers that have the view; those without it are left out, and named."""
+    sea, garden = Viewing("sea", WHALES, has=True), Viewing("garden", [COPY], has=False)
+    found = search("view:Sea whale", sea, garden)
+    assert (sea.texts, garden.asked, found.known, len(found.hits)) == (["view:Sea whale"], 0, 1, 3)
+    assert [name.partition("/brokers/")[2] for name in found.without] == ["garden"]
+    assert not found.silent
 
 
 def test_three_gateways_hang_and_the_rest_is_there_in_time(search: Search, never: threading.Event) -> None:
@@ -196,7 +228,7 @@ def test_one_gateway_with_many_brokers_lets_others_have_their_turn(tmp_path: Pat
         client, look = Client(settings), NameLookup(settings, lookup, 1)
         many, decoded, heard = RemoteBrokers(url, client, look, tmp_path), 0, set[int]()
         try:
-            marks = await many.listed()
+            marks = (await many.listed()).marks
             for name, mark in marks.items():
                 await many.statistics(name, mark)
             asked = asyncio.gather(*(many.statistics(name, mark) for name, mark in marks.items()))

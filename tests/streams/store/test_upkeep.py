@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streams.store import Store, upkeep
+from streams.store import Offsets, Store, upkeep
 
 Records = list[tuple[bytes, bytes | None]]
 
@@ -100,3 +100,29 @@ def test_drop_removes_records_and_moves_the_horizon(store: Store, monkeypatch: p
     assert (store.horizons("crawl"), store.ends("crawl")[0]) == ([6, 0, 0, 0], 8)
     with pytest.raises(KeyError):
         store.drop("nothing", {0: [1]})
+
+
+def test_forgotten_topics_leave_no_records_rows_or_offsets(store: Store) -> None:
+    """Forgotten topics and stages leave nothing, also no offsets of other readers; topics made again begin at 0."""
+    store.create({"gone": 2, "left": 1})
+    write(store, "gone", [(b"k", b"1"), (b"k", b"2")])
+    with store.transaction() as tx:
+        tx.append("left", 0, b"k", b"v", 1)
+        for group, topic in (("reader", "gone"), ("reader", "left"), ("stage", "left")):
+            tx.commit_offset(group, topic, 0, Offsets(1))
+        tx.stage("essence", "gone", 1, b"k", b"3", 1)
+        for name in ("stage", "reader"):
+            tx.rows(name, 0).put(b"row", b"1")
+    assert store.forget(["gone", "never"], ["stage", "none"]) == 2
+    assert (store.forget(["gone"], ["stage"]), "gone" in store.topics()) == (0, False)
+    assert (set(store.offsets("reader")), store.offsets("stage")) == ({("left", 0)}, {})
+    assert store.rows("stage", 0) is None
+    kept = store.rows("reader", 0)
+    assert kept is not None
+    assert kept.get(b"row") == b"1"
+    store.create({"gone": 2})
+    with store.transaction() as tx:
+        assert tx.publish("essence") == 0
+        assert tx.rows("stage", 0).get(b"row") is None
+        assert tx.offsets("reader", "gone", 0) == Offsets()
+    assert (store.ends("gone"), store.read("left", 0, 0, 9)[0].value) == ([0, 0], b"v")
