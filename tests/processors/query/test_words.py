@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -110,14 +111,18 @@ def test_what_is_made_from_equal_values_is_made_once() -> None:
     calls: list[str] = []
 
     def made(summary: Summary, also: str = "en") -> int:
-        recent.of(summary, also, lambda values: calls.append(repr(values)) or "")  # type: ignore[func-returns-value]
+        def analysed(values: object) -> str:
+            calls.append(repr(values))
+            return ""
+
+        recent.of(summary, also, analysed)
         return len(calls)
 
     first = Summary(
         oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", attributes={"a": ("x",), "b": ("y",)}
     )
     assert made(first) == made(replace(first, version=2, views=("v",), attributes=dict(first.attributes))) == 1
-    others = [
+    others: list[dict[str, Any]] = [
         {"attributes": {"b": ("y",), "a": ("x",)}}, {"attributes": {"a": ("x",)}}, {"annotations": {"a": ("x",)}},
         {"copies": ("http://h/c",)}, {"size": 1}, {"type": "Server"}, {"oid": "p"},
     ]  # fmt: skip
