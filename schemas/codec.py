@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -250,17 +250,20 @@ def publish(summary: records.Summary, **said: Any) -> records.Summary:
 
 
 def _tail(summary: records.Summary) -> bytes:
+    of = summary
+    return _encoded_tail(of.published, of.copy_of, of.copies, of.copies_count, of.location, of.views)
+
+
+@lru_cache(1_024)
+def _encoded_tail(*last: int | str | tuple[str, ...]) -> bytes:
+    """Encode the values of _LAST; several Brokers publish a summary with the same ones."""
     out = io.BytesIO()
-    schemaless_writer(out, _TAIL, {name: getattr(summary, name) for name in _LAST})
+    schemaless_writer(out, _TAIL, dict(zip(_LAST, last, strict=True)))
     return out.getvalue()
 
 
 def _unpublished_tail(location: str) -> bytes:
-    out = io.BytesIO()
-    schemaless_writer(
-        out, _TAIL, {"published": 0, "copy_of": "", "copies": (), "copies_count": 0, "location": location, "views": ()}
-    )
-    return out.getvalue()
+    return _encoded_tail(0, "", (), 0, location, ())
 
 
 def record_type(data: bytes) -> type[Record]:
@@ -274,8 +277,11 @@ def record_type(data: bytes) -> type[Record]:
     return _BY_NAME[former[0]]
 
 
-def decode(data: bytes) -> Record:
-    """Decode a record written by `encode`. Raises DecodeError for anything else, trailing bytes included."""
+def decode(data: bytes, *, kept: bool = True) -> Record:
+    """Decode a record written by `encode`; a summary and its bytes are cached, unless `kept` is false.
+
+    Raises DecodeError for anything else, trailing bytes included.
+    """
     found = _READERS.get(data[:HEADER])
     if found is not None and found[2] is records.Summary and (known := _memory.of_data(data)) is not None:
         return known.record
@@ -295,7 +301,7 @@ def decode(data: bytes) -> Record:
         raise DecodeError(f"{cls.__name__}: {type(error).__name__}: {error}"[:200]) from error
     if body.tell() != len(data):
         raise DecodeError(f"{cls.__name__}: {len(data) - body.tell()} bytes too many")
-    if isinstance(record, records.Summary):
+    if kept and isinstance(record, records.Summary):
         _memory.keep(record, data)
     return record
 

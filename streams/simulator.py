@@ -156,16 +156,10 @@ class Simulator:
 
     # ---- what moves ----------------------------------------------------------------------------------------------
 
-    def _inputs(self, task: Task) -> list[str]:
-        names = [t.name for t in task.stage.inputs]
-        if isinstance(task.stage, Stage) and task.stage.ticks:
-            names.append(task.stage.ticks.name)
-        return names
-
     def _readable(self, task: Task) -> list[str]:
         """Return input topics with unread records; a tick only once the other inputs are read up to the ends that it names."""
         found = []
-        for name in self._inputs(task):
+        for name in self._inputs[task.stage.name]:
             part = self.log[name][task.partition]
             offset = task.offsets[name]
             if offset >= len(part):
@@ -225,8 +219,7 @@ class Simulator:
     def _restart(self, task: Task) -> None:
         """Set the inputs that must be read from the beginning back to it, as a partition is taken."""
         stage = cast("Stage[Any, Any]", task.stage)
-        committed = {t.name: task.offsets[t.name] for t in stage.inputs}
-        for topic in stage.restart(task.rows, committed) if stage.restart else ():
+        for topic in stage.restart(task.rows, dict(task.offsets)) if stage.restart else ():
             task.offsets[topic] = 0
         task.rows.keep(len(task.rows.journal))
 
@@ -245,6 +238,7 @@ class Simulator:
         self._assign()
 
     def _assign(self) -> None:
+        self._inputs = {task.stage.name: _inputs(task.stage) for task in self.tasks}
         for task in self.tasks:
             if isinstance(task.stage, Stage):
                 self._take(task)
@@ -300,13 +294,19 @@ class Simulator:
                 self.tick(task)
         return True
 
-    def tick(self, task: Task) -> None:
+    def tick(self, task: Task, *, held: bool = False) -> None:
         """Append a tick for one stage and partition that names the ends of its inputs."""
         topic = cast("Stage[Any, Any]", task.stage).ticks
         if topic is None:
             raise ValueError(f"{task.stage.name} has no ticks")
         ends = {t.name: len(self.log[t.name][task.partition]) for t in task.stage.inputs}
-        self._append(Routed(topic.name, b"", Tick(time=self.now, ends=ends)), task.partition)
+        self._append(Routed(topic.name, b"", Tick(time=self.now, ends=ends, held=held)), task.partition)
+
+
+def _inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+    """Return the names of the topics that a stage reads, its ticks last."""
+    ticks = stage.ticks if isinstance(stage, Stage) else None
+    return [topic.name for topic in (*stage.inputs, *((ticks,) if ticks else ()))]
 
 
 def rejections(simulator: Simulator) -> list[Rejected]:

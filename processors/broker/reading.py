@@ -8,9 +8,11 @@ from a source that the definition no longer names is swept.
 Laws:
 - A reading that was interrupted begins again; it is complete once a tick with such ends has been applied.
 - What was published in an earlier reading is certain if its record was below the offset committed when this one began.
+- What a record of a former source caused is certain if it was below the offset committed there, as far as the runner tells that.
 - No row is the definition `assumed`: that of `main` in a folder of the version before.
 
-Rows: `d|` (fingerprint, number of the reading, offsets committed when it began, whether it is complete, cursor of the sweep).
+Rows: `d|` (fingerprint, number of the reading, offsets committed when it began, whether it is complete, cursor of the sweep, and
+those committed of former sources).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from processors.broker.entry import PREFIX, Cause
+from processors.broker.sources import is_source
 from schemas.ports import Origin, Rows
 
 KEY = b"d|"
@@ -36,11 +39,16 @@ class Reading(msgspec.Struct, frozen=True, array_like=True):
     complete: bool = True
     cursor: bytes | None = None
     """The row after which the sweep goes on; None: there is nothing to sweep."""
+    left: dict[str, int] = {}
+    """Offsets by topic of former sources that were committed when the reading began."""
 
     def certain(self, cause: Cause | None, origin: Origin) -> bool:
         """Return whether the outputs of an earlier record are delivered, or are repeated by a redelivery of that record itself."""
         if cause is None:
             return False
+        if self.number and is_source(cause.topic) and cause.topic not in self.base:
+            # Its redelivery never comes.
+            return cause.offset < self.left.get(cause.topic, 0)
         if cause.topic != origin.topic:
             return True
         earlier = cause.reading < self.number and cause.topic in self.base
@@ -71,7 +79,8 @@ def save(rows: Rows, reading: Reading) -> None:
 def restart(rows: Rows, committed: Mapping[str, int], fingerprint: str, assumed: str, topics: tuple[str, ...]) -> tuple[str, ...]:
     """Return the topics that must be read from the beginning, as the partition is taken; notes in the rows that this begins.
 
-    `committed`: offsets by topic; `topics`: those of the sources; `assumed`: the definition of rows that name none.
+    `committed`: offsets by topic, also of former sources; `topics`: those of the sources; `assumed`: the definition of rows that
+    name none.
     """
     value = rows.get(KEY)
     known = _reading(value) if value is not None else FIRST
@@ -82,7 +91,8 @@ def restart(rows: Rows, committed: Mapping[str, int], fingerprint: str, assumed:
         # What was published before the interrupted reading may be beyond what that one has reached.
         base = {topic: min(offset, known.base.get(topic, offset)) for topic, offset in base.items()}
     old = next(iter(rows.scan(PREFIX, limit=1)), None) is not None
-    save(rows, Reading(fingerprint, known.number + 1, base, complete=False, cursor=b"" if old else None))
+    left = {topic: offset for topic, offset in committed.items() if is_source(topic) and topic not in base}
+    save(rows, Reading(fingerprint, known.number + 1, base, complete=False, cursor=b"" if old else None, left=left))
     return topics
 
 

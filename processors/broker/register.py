@@ -8,7 +8,7 @@ Laws:
 - Only register writes `broker.NAME` (law 1). The counter survives removal and is max(last + 1, version), so that a lost row
   cannot restart it.
 - A summary is held while any source gives it and the query accepts it. The highest version counts; of equal ones that of the
-  first source. Roles and counters of another Broker are not taken over.
+  first source. Roles, counters and tags of another Broker are not taken over.
 - A record of a source below the last one of that source, or of an older time under its version, is dropped, once dedup knows of
   the contents that it ended. An equal one is applied again, and published again if that changes anything, or if the last
   publication may be lost (`reading.py`).
@@ -118,7 +118,7 @@ def _given(rows: Rows, record: Summary | Removed, source: str, before: Given | N
     sequence = sequence_of(source, record)
     if isinstance(record, Removed) or not plan.sources.counts(source, record):
         return Given(source, sequence, record.version, record.time, gives=False)
-    summary = publish(record, published=0, copy_of="", copies=(), copies_count=0) if source else record
+    summary = publish(record, published=0, copy_of="", copies=(), copies_count=0, views=()) if source else record
     if plan.ttl is not None and plan.ttl < summary.ttl:
         summary = replace(summary, ttl=plan.ttl)
     confirmed = summary.time

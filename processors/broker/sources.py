@@ -64,6 +64,11 @@ def source_of(topic: str) -> str:
     return topic.removeprefix(ARCHIVE) if topic.startswith(ARCHIVE) else ""
 
 
+def is_source(topic: str) -> bool:
+    """Return whether a topic can be a source of a Broker."""
+    return topic == GATHERED or topic.startswith(ARCHIVE)
+
+
 def sequence_of(source: str, record: Summary | Removed) -> int:
     """Return the number by which the records of a source about one OID are ordered.
 

@@ -2,7 +2,7 @@
 
 Strategy: what register publishes gets the tags of the present definitions. A definition that comes, changes or goes begins a sweep:
 the entries are worked through on ticks, CHUNK a tick, and those whose tags differ are published again. A definition that comes
-during a sweep begins it anew.
+during a sweep begins it anew, and so does a partition that is taken with other languages than the last sweep was made for.
 
 Laws:
 - When no sweep is due, each summary was last published with the tags of the present definitions.
@@ -17,7 +17,7 @@ any, or where a tick took them), `y` (the sweep).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -57,6 +57,12 @@ class Sweep(msgspec.Struct, frozen=True, array_like=True):
     """Offsets of ticks that may come again, each with the key that its chunk began after."""
     defined: bytes = b""
     """Digest of the definitions; empty: it is made when they are needed next."""
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    """Languages that the tags are made for."""
+
+    def anew(self, languages: tuple[str, ...], *, due: bool = True) -> Sweep:
+        """Return a sweep from the first entry, of definitions that are still to be read."""
+        return Sweep(due=due, begun=tuple((tick, b"") for tick, _ in self.begun), languages=languages)
 
 
 _pack = msgspec.msgpack.encode
@@ -66,10 +72,11 @@ _sweep = msgspec.msgpack.Decoder(Sweep).decode
 
 @dataclass(frozen=True)
 class Tagging:
-    """The register stage with tags: `register` decides what is published, `due` when it needs a tick."""
+    """The register stage with tags: `register` decides what is published, `due` when it needs ticks, `again` what is read anew."""
 
     register: Callable[[Rows, Summary | Removed | Role | Tick, Origin], Iterator[Registered]]
     due: Callable[[Rows], int | None]
+    again: Callable[[Rows, Mapping[str, int]], tuple[str, ...]]
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
     """Languages whose words the queries of views find in all their forms."""
     trees: dict[bytes, Tree] = field(default_factory=dict, compare=False, repr=False)
@@ -78,7 +85,7 @@ class Tagging:
     def process(self, rows: Rows, record: Summary | Removed | Role | View | Tick, origin: Origin) -> Iterator[Registered]:
         """Yield what `register` yields for a record, summaries with their tags, and what a tick publishes again for its tags."""
         if isinstance(record, View):
-            _define(rows, record)
+            self._define(rows, record)
             return
         rules = self._rules(rows)
         for made in self.register(rows, record, origin):
@@ -90,6 +97,24 @@ class Tagging:
                 yield made
         if isinstance(record, Tick):
             yield from _swept(rows, rules, origin)
+
+    def restart(self, rows: Rows, committed: Mapping[str, int]) -> tuple[str, ...]:
+        """Return what `again` returns; tags that were made for other languages are made anew."""
+        value = rows.get(SWEEP)
+        if value is not None and (sweep := _sweep(value)).languages != self.languages:
+            rows.put(SWEEP, _pack(sweep.anew(self.languages)))
+        return self.again(rows, committed)
+
+    def _define(self, rows: Rows, view: View) -> None:
+        key = DEFINITION + key_of(view.path).encode()
+        value = rows.get(key)
+        if value is not None and order(cast("View", decode(value))) > order(view):
+            return
+        # An equal one is a redelivery: the sweep may not have begun.
+        rows.put(key, encode(view))
+        known = rows.get(SWEEP)
+        held = any(True for _ in rows.scan(PREFIX, limit=1))
+        rows.put(SWEEP, _pack((_sweep(known) if known is not None else Sweep()).anew(self.languages, due=held)))
 
     def deadline(self, rows: Rows) -> int | None:
         """Return the time of the next tick: at once while a sweep is due."""
@@ -120,19 +145,6 @@ def definitions(found: Iterator[tuple[bytes, bytes]]) -> dict[str, View]:
     return latest(cast("View", decode(value)) for _, value in found)
 
 
-def _define(rows: Rows, view: View) -> None:
-    key = DEFINITION + key_of(view.path).encode()
-    value = rows.get(key)
-    if value is not None and order(cast("View", decode(value))) > order(view):
-        return
-    # An equal one is a redelivery: the sweep may not have begun.
-    rows.put(key, encode(view))
-    known = rows.get(SWEEP)
-    begun = _sweep(known).begun if known is not None else ()
-    held = any(True for _ in rows.scan(PREFIX, limit=1))
-    rows.put(SWEEP, _pack(Sweep(due=held, begun=tuple((tick, b"") for tick, _ in begun))))
-
-
 def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:
     """Work through a chunk; a tick that comes again begins where it began before."""
     value = rows.get(SWEEP)
@@ -150,7 +162,7 @@ def _swept(rows: Rows, rules: Tree, origin: Origin) -> Iterator[Summary]:
     for key, _ in list(rows.scan(PREFIX, after, CHUNK)):
         count, last = count + 1, key
         yield from _retagged(rows, key, rules, origin)
-    rows.put(SWEEP, _pack(Sweep(last, count == CHUNK, tuple(sorted(begun.items())), sweep.defined)))
+    rows.put(SWEEP, _pack(replace(sweep, after=last, due=count == CHUNK, begun=tuple(sorted(begun.items())))))
 
 
 def _retagged(rows: Rows, key: bytes, rules: Tree, origin: Origin) -> Iterator[Summary]:

@@ -134,8 +134,12 @@ class Analyzer:
 
     def forms(self, words: Iterable[str], language: str) -> list[str]:
         """Return the form of each word of a text in a language (`language_code`)."""
+        return list(map(self.table(language).__getitem__, words))
+
+    def table(self, language: str) -> Mapping[str, str]:
+        """Return the form by word, made on demand, of texts in a language (`language_code`); equal tables are one object."""
         used = language if language in self.languages else "" if language else next(iter(self.languages), "")
-        return list(map(_stems(used).__getitem__, words))
+        return _stems(used)
 
     def with_forms(self, words: AbstractSet[str], forms: AbstractSet[str]) -> set[str]:
         """Return those of some folded words that a query with these forms finds, in a text of any language."""

@@ -9,14 +9,13 @@ Laws:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from processors.query import facets, patterns, places, regex, values
 from processors.query.forms import DEFAULT, Analyzer, language_code, signed_name, signed_names
+from processors.query.words import Recent, exact, links, names, property_of, spaced, words
 from processors.query.words import attribute as known
-from processors.query.words import exact, links, names, property_of, searchable_values, spaced, words
 from schemas.query import (
     BY_NAME,
     EXACT_FIELDS,
@@ -43,7 +42,7 @@ from schemas.query import (
     Wildcard,
     Word,
 )
-from schemas.records import Attributes, Summary
+from schemas.records import Summary
 
 
 def enough(count: int) -> int:
@@ -68,17 +67,11 @@ def tiers(query: Query) -> tuple[Query, ...]:
     return (query,)
 
 
-CHARACTERS = 1_000_000
-"""Characters of text in the present generation of `_Recent`."""
-LEAST = 500
-"""Characters that a text counts at least."""
-
-
 class _Text:
-    """Values of a summary for comparison; each is analyzed at most once."""
+    """Values of a summary (of `searchable_values`); each is analyzed at most once."""
 
-    def __init__(self, summary: Summary, analyzer: Analyzer) -> None:
-        self.by_name = searchable_values(summary)
+    def __init__(self, by_name: Mapping[str, Sequence[str]], analyzer: Analyzer) -> None:
+        self.by_name = by_name
         self._analyzer = analyzer
 
     @cached_property
@@ -116,14 +109,6 @@ class _Text:
         return values.cells(self.by_name)
 
 
-class _Known(NamedTuple):
-    """A text with what it was made from, which stays in memory with it: an identity is not given to another object."""
-
-    attributes: Attributes
-    annotations: Attributes
-    text: _Text
-
-
 class _View:
     """Summary under test, with its text."""
 
@@ -145,45 +130,23 @@ class _View:
         return places.segments(self.summary.shown_url)
 
 
-class _Recent:
-    """Cache of the texts of recent summaries, by the identity of their attributes: many predicates test the same summaries.
-
-    The views of a Broker test one summary after each other, and so do several Brokers, whose publications of a summary share its
-    attributes. Used from several threads: an entry found is always right, and one that another thread drops is made again.
-    """
+class _Views:
+    """The summary under test that was the last one: the views of a Broker test it after each other."""
 
     def __init__(self) -> None:
-        self._size = 0
+        self._texts = Recent[_Text]()
         self._last: _View | None = None
-        self._present: dict[Hashable, _Known] = {}
-        self._before: dict[Hashable, _Known] = {}
 
-    def view(self, summary: Summary, analyzer: Analyzer) -> _View:
-        """Return a summary with its text."""
+    def of(self, summary: Summary, analyzer: Analyzer) -> _View:
+        """Return a summary as it is tested."""
         last = self._last
         if last is None or last.summary is not summary or last.analyzer is not analyzer:
-            last = self._last = _View(summary, analyzer, self._text(summary, analyzer))
+            text = self._texts.of(summary, analyzer.languages, lambda values: _Text(values, analyzer))
+            last = self._last = _View(summary, analyzer, text)
         return last
 
-    def _text(self, summary: Summary, analyzer: Analyzer) -> _Text:
-        attributes, annotations = summary.attributes, summary.annotations
-        # What `searchable_values` reads.
-        rest = summary.type, summary.size, summary.copies
-        key = (id(attributes), id(annotations), rest, analyzer.languages)
-        known = self._present.get(key) or self._before.get(key)
-        if known is not None:
-            return known.text
-        made = _Text(summary, analyzer)
-        if self._size >= CHARACTERS:
-            self._before, self._present, self._size = self._present, {}, 0
-        self._size += max(LEAST, sum(len(text) for texts in made.by_name.values() for text in texts))
-        self._present[key] = _Known(attributes, annotations, made)
-        return made
 
-
-_recent = _Recent()
-
-
+_views = _Views()
 _Test = Callable[[_View], bool]
 
 
@@ -193,7 +156,7 @@ def predicate(query: Query, analyzer: Analyzer = DEFAULT) -> Callable[[Summary],
     Raises QueryError if a pattern of the query cannot be compiled (`parse` has no such patterns).
     """
     test = _Compiler(analyzer).test(query)
-    return lambda summary: test(_recent.view(summary, analyzer))
+    return lambda summary: test(_views.of(summary, analyzer))
 
 
 def matches(query: Query, summary: Summary, analyzer: Analyzer = DEFAULT) -> bool:

@@ -21,13 +21,16 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from typing import Generic, NamedTuple, TypeVar
 
 from processors.identity import file_name, readable
 from schemas.query import COPY, DATES, EXACT_FIELDS, LINKS
 from schemas.records import Summary
+
+T = TypeVar("T")
 
 ANALYSIS = 3
 """Version of the analysis, raised with every change: an index made by another version must be rebuilt."""
@@ -282,3 +285,53 @@ def links(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
 def names(summary: Summary) -> set[str]:
     """Return the names of all attributes and properties of a summary, for `attribute:*`."""
     return set(searchable_values(summary)).difference(EXACT_FIELDS).union(properties(summary))
+
+
+class _Made(NamedTuple, Generic[T]):
+    """What was made from a summary."""
+
+    summary: Summary
+    made: T
+
+    def fits(self, summary: Summary) -> bool:
+        """Return whether a summary has the same values: all that `searchable_values` reads is equal, in the same order."""
+        known = self.summary
+        return (
+            known.attributes == summary.attributes
+            and known.annotations == summary.annotations
+            and (known.type, known.size, known.copies) == (summary.type, summary.size, summary.copies)
+            and list(known.attributes) == list(summary.attributes)
+            and list(known.annotations) == list(summary.annotations)
+        )
+
+
+class Recent(Generic[T]):
+    """Cache of what is made from the values of recent summaries, by OID.
+
+    The views of a Broker, and several Brokers with their indexes, analyse the same texts. Used from several threads: what it
+    returns was made from equal values, and an entry that another thread drops is made again.
+    """
+
+    CHARACTERS = 1_000_000
+    """Characters of text of the present generation; the one before is kept too, for threads that lag behind."""
+    LEAST = 500
+    """Characters that a summary counts at least."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._present: dict[tuple[str, Hashable], _Made[T]] = {}
+        self._before: dict[tuple[str, Hashable], _Made[T]] = {}
+
+    def of(self, summary: Summary, also: Hashable, make: Callable[[dict[str, list[str]]], T]) -> T:
+        """Return what `make` returns for the values of a summary (`searchable_values`); `also`: what else that depends on."""
+        at = summary.oid, also
+        known = self._present.get(at) or self._before.get(at)
+        if known is not None and known.fits(summary):
+            return known.made
+        values = searchable_values(summary)
+        made = make(values)
+        if self._size >= self.CHARACTERS:
+            self._before, self._present, self._size = self._present, {}, 0
+        self._size += max(self.LEAST, sum(len(text) for texts in values.values() for text in texts))
+        self._present[at] = _Made(summary, made)
+        return made

@@ -25,21 +25,21 @@ Limit = Annotated[int, Query(ge=1, le=100)]
 Responses = dict[int | str, dict[str, Any]]
 
 
-def _error(description: str) -> dict[str, Any]:
+def error_described(description: str) -> dict[str, Any]:
     """Describe an error; it is JSON, whatever the type of the answer would be."""
     return {"description": description, "content": {"application/json": {"schema": models.ErrorModel.model_json_schema()}}}
 
 
-BAD: Responses = {400: _error("The query, or a refinement, is none.")}
-MISSING: Responses = {404: _error("There is no such summary or event.")}
-UNWRITABLE: Responses = {409: _error("The summary cannot be written so.")}
+BAD: Responses = {400: error_described("The query, or a refinement, is none.")}
+MISSING: Responses = {404: error_described("There is no such summary or event.")}
+UNWRITABLE: Responses = {409: error_described("The summary cannot be written so.")}
 ANY: Responses = {
     401: {"description": "A token is needed."},
     414: {"description": "The address is too long."},
-    422: _error("A parameter is impossible or unknown."),
+    422: error_described("A parameter is impossible or unknown."),
     429: {"description": "Too many requests of this client."},
     431: {"description": "The head of the request is too long."},
-    503: _error("Too many searches, or the index or the log cannot be read now."),
+    503: error_described("Too many searches, or the index or the log cannot be read now."),
 }
 _MARKS = re.compile(f"[{OPEN}{CLOSE}]")
 _LAST = re.compile(r"[^\s()\":]+$")

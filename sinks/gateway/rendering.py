@@ -38,6 +38,7 @@ class Pages:
             "day": day,
             "code": texts.code,
             "readable": texts.place,
+            "broker": texts.broker,
             "moment": texts.moment,
             "capitalized": texts.capitalized,
             "number": lambda number: f"{number:,}",

@@ -19,6 +19,7 @@ MAX_SHOWN = 20_000
 
 _UNSEEN = re.compile(f"[\\x00-\\x08\\x0b-\\x1f{CONTROLS}\\ufeff\\ud800-\\udfff]")
 _CONTROL = re.compile("[\x00-\x20\x7f]")
+_BROKER = re.compile(r"https?://([^/]+(?:/.*)?)/brokers/([a-z0-9-]+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -74,6 +75,12 @@ def size(count: int) -> str:
 def place(url: str) -> str:
     """Return a URL for people: percent-decoded, without controls."""
     return plain(readable(url))
+
+
+def broker(label: str) -> str:
+    """Return the name of a Broker for people, with its gateway if that is another one; it does not look like an address to open."""
+    found = _BROKER.fullmatch(label)
+    return clean(f"{found[2]} at {found[1]}" if found else label)
 
 
 def moment(milliseconds: int) -> str:

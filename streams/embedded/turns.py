@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from streams.faults import fault
 from streams.store import BodyStore, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
-from streams.topology.flow import REGISTER, REJECTED, Stage, Topology
+from streams.topology.flow import REGISTER, REJECTED, Stage, Topology, TopologySettings, gatherer
 from streams.topology.routing import Router, poisoned_letter
 
 BATCH = 256
@@ -107,6 +108,13 @@ class Turns:
         self.tasks = [Task(s, p, Router(s, REJECTED), timed=s.name not in still) for s, p in places]
         self.holding = False
         """Whether nothing expires yet in a Broker."""
+        gathering = {stage.name for stage in gatherer(TopologySettings())}
+        self._gathering = [task for task in self.tasks if task.stage.name in gathering]
+        self._serving = deque(task for task in self.tasks if task.stage.name not in gathering)
+        """Tasks of the Brokers, in the order in which they decide. The one for which a turn had no time left is the first of the
+
+        next turn: so several Brokers keep in step, and what is decoded and analysed for one is still in memory for the others.
+        """
         self.failed = False
         """Set after a failed turn: results of the edges may be lost, so none are accepted, lest their offsets be committed."""
         self.wrote: Callable[[Written], None] | None = None
@@ -127,7 +135,8 @@ class Turns:
     def _restart(self, tx: Transaction, task: Task) -> None:
         if task.stage.restart is None:
             return
-        committed = {topic: self._committed(task.stage.name, topic, task.partition) for topic in task.inputs}
+        offsets = self.store.offsets(task.stage.name)
+        committed = {topic: one.next for (topic, partition), one in offsets.items() if partition == task.partition}
         for topic in task.stage.restart(tx.rows(task.stage.name, task.partition), committed):
             tx.commit_offset(task.stage.name, topic, task.partition, Offsets())
             self.tail.committed[task.stage.name, topic, task.partition] = 0
@@ -214,23 +223,34 @@ class Turns:
         moved = False
         until = time.monotonic() + SPELL
         for _ in range(HOPS):
-            again = False
-            for task in self.tasks:
-                again |= self._decide(tx, task, until)
-                fault(f"turn.{task.stage.name}")
+            again = self._round(tx, until)
             moved |= again
             if not again or time.monotonic() >= until:
                 break
         return moved
 
+    def _round(self, tx: Transaction, until: float) -> bool:
+        """Let every stage decide once; return whether anything moved."""
+        moved, served = False, 0
+        for number, task in enumerate((*self._gathering, *self._serving)):
+            if time.monotonic() < until:
+                served = number + 1 - len(self._gathering)
+            moved |= self._decide(tx, task, until)
+            fault(f"turn.{task.stage.name}")
+        self._serving.rotate(-max(served, 0))
+        return moved
+
     def _decide(self, tx: Transaction, task: Task, until: float) -> bool:
-        """Let a stage read a batch of each of its inputs; after `until`, one record."""
+        """Let a stage read a batch of each of its inputs; after `until`, one record of the first that has any.
+
+        Views are the first input of register: they are complete before a summary is tagged, which spares a sweep.
+        """
         moved = False
         rows = tx.rows(task.stage.name, task.partition)
         for topic in task.inputs:
             start = self._committed(task.stage.name, topic, task.partition)
-            limit = BATCH if time.monotonic() < until else 1
-            batch = self.tail.read(tx, self.store, topic, task.partition, start, limit)
+            late = time.monotonic() >= until
+            batch = self.tail.read(tx, self.store, topic, task.partition, start, 1 if late else BATCH)
             if not batch:
                 continue
             for offset, key, value, record in batch:
@@ -240,6 +260,8 @@ class Turns:
                     break
             self._commit(tx, task, topic, offset + 1)
             moved = True
+            if late:
+                break
         return self._apply_ticks(tx, task) or moved
 
     def _process(

@@ -39,6 +39,14 @@ class LatestVersions:
                 said,
             )
 
+    def add(self, oids: Iterable[str]) -> set[str]:
+        """Store OIDs, each with the number 0; return those that were not stored before. Raises DiskFull, StoreError."""
+        with _translated_errors(), self._connection:
+            said = ((oid,) for oid in oids)
+            added = self._connection.executemany("INSERT INTO newest VALUES (?, 0, 0) ON CONFLICT DO NOTHING RETURNING oid", said)
+            found: set[str] = {oid for (oid,) in added}
+        return found
+
     def get(self, oid: str) -> int | None:
         """Return the number stored for an OID, or None. Raises DiskFull, StoreError."""
         with _translated_errors():

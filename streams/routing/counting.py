@@ -13,7 +13,7 @@ from processors.broker.definition import Broker
 from processors.query.forms import Analyzer
 from processors.query.routing.statistics import Statistics, WordCounts
 from schemas.codec import decode
-from schemas.ports import Log, Logged
+from schemas.ports import Log
 from schemas.records import Summary
 from streams.operations.latest_versions import LatestVersions
 from streams.topology.flow import archive
@@ -45,12 +45,11 @@ def _newest(log: Log, topic: str, partition: int, end: int) -> Iterator[Summary]
     with LatestVersions() as seen:
         for start in range(max(0, end - CHUNK), -CHUNK, -CHUNK):
             chunk = log.read(topic, partition, max(0, start), CHUNK, min(end, start + CHUNK))
-            fresh: dict[bytes, Logged] = {}
+            fresh = seen.add(logged.key.hex() for logged in reversed(chunk))
             for logged in reversed(chunk):
-                if logged.key not in fresh and seen.get(logged.key.hex()) is None:
-                    fresh[logged.key] = logged
-            seen.note((key.hex(), 0, 0) for key in fresh)
-            for logged in fresh.values():
-                record = logged.record or (None if logged.value is None else decode(logged.value))
+                if logged.key.hex() not in fresh:
+                    continue
+                fresh.remove(logged.key.hex())
+                record = logged.record or (None if logged.value is None else decode(logged.value, kept=False))
                 if isinstance(record, Summary):
                     yield record

@@ -81,7 +81,8 @@ class Stage(Generic[In, Out]):
     restore: Callable[[Rows], None] | None = None
     """Rebuilds the derived rows, when a partition is assigned after anything but a clean stop."""
     restart: Callable[[Rows, Mapping[str, int]], tuple[str, ...]] | None = None
-    """Returns the input topics that must be read from the beginning, given the rows and the committed offset of each input.
+    """Returns the input topics that must be read from the beginning, given the rows and the committed offset of each input,
+    and of former inputs if the runner knows them.
 
     Called with the rows of a partition whenever it is taken, before anything is read; what it writes to them must be durable
     before the first record. It returns the same topics until a tick has completed that reading (`processors/broker/reading.py`).
@@ -257,7 +258,12 @@ def _sources(plan: register.Plan) -> tuple[Topic[Summary | Removed], ...]:
 def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """Return the stages of one Broker: its Registry, its duplicates, its index, its stream. Raises QueryError."""
     name, plan = defined.name, register.Plan.of(defined)
-    tagged = tagging.Tagging(partial(register.register, plan=plan), partial(register.deadline, plan=plan), defined.languages)
+    tagged = tagging.Tagging(
+        partial(register.register, plan=plan),
+        partial(register.deadline, plan=plan),
+        partial(register.restart, plan=plan),
+        defined.languages,
+    )
     return (
         Stage[Summary | Removed | Role | View | Tick, Registered](
             REGISTER + name,
@@ -268,7 +274,7 @@ def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
             deadline=tagged.deadline,
             derived=(expiry.DERIVED,),
             restore=partial(register.restore, plan=plan),
-            restart=partial(register.restart, plan=plan),
+            restart=tagged.restart,
         ),
         Stage[Holder | Tick, Role](
             f"dedup.{name}",

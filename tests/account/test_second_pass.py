@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from processors.frontier.listed import PROBES
-from tests.bench.second_pass import MOSTLY, QUICK, TRIES, Passes, Step, steps
+from tests.bench.second_pass import MOSTLY, QUICK, SOON, TRIES, Passes, Step, steps
 from tests.samples.changing_site import ChangingSite, made_pages
 
 pytestmark = [pytest.mark.slow(60), pytest.mark.xdist_group("second pass"), pytest.mark.timeout(600)]
@@ -29,7 +29,7 @@ class Gathered:
 def gathered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gathered]:
     """Some hundred pages, gathered in all passes, with short waits after errors."""
     with ChangingSite(made_pages(PAGES)) as site:
-        passes = Passes(site, tmp_path_factory.mktemp("passes"), "backoff = 50\n")
+        passes = Passes(site, tmp_path_factory.mktemp("passes"), SOON)
         made = {step.name: step for step in steps(passes, QUICK, MOSTLY)}
         yield Gathered(made, site, passes.held)
 

@@ -73,6 +73,8 @@ QUICK = Shares(0.05, 0.01, 0.01, 0.01)
 HIDDEN = Shares(failing=0)
 MOSTLY = Shares(0.7, 0.1, 0.1, 0)
 """What a sitemap of some hundred pages does not state, so that samples discover it."""
+SOON = "backoff = 50\n"
+"""Settings of `frontier` for a few pages: otherwise the waits before pages that answer 503 are most of the time."""
 
 
 class Changes(NamedTuple):
@@ -263,10 +265,10 @@ def steps(passes: Passes, shares: Shares, hidden: Shares) -> Iterator[Step]:
     yield Step("truth", found, differences(passes, found, NONE, left))
 
 
-def measured(site: ChangingSite, work: Path, shares: Shares, hidden: Shares) -> Iterator[Figure]:
+def measured(passes: Passes, shares: Shares, hidden: Shares) -> Iterator[Figure]:
     """Measure requests, time, memory and mistakes of each pass."""
     plain = 0
-    for step in steps(Passes(site, work), shares, hidden):
+    for step in steps(passes, shares, hidden):
         group, run = f"pass: {step.name}", step.found.run
         statuses = Counter[int]()
         for (_, status), count in step.found.asked.items():
@@ -296,4 +298,5 @@ def group(cache: Path, work: Path, *, quick: int) -> Iterator[Figure]:
     if not quick:
         corpora.unpacked(corpora.packages(cache, PACKAGES), pages)
     with ChangingSite(made_pages(quick) if quick else sources(pages)) as site:
-        yield from measured(site, work, *((QUICK, MOSTLY) if quick else (Shares(), HIDDEN)))
+        passes = Passes(site, work, SOON if quick else "")
+        yield from measured(passes, *((QUICK, MOSTLY) if quick else (Shares(), HIDDEN)))

@@ -51,6 +51,10 @@ class Found(NamedTuple):
     """Summaries of the Broker `main`."""
     others: Mapping[str, Mapping[str, Summary]]
     """Summaries of the other Brokers, by Broker."""
+    streams: Mapping[str, Mapping[str, Summary]]
+    """Summaries of the Brokers that have a stream, as it sends them: without roles and views."""
+    views: Mapping[str, Mapping[str, str]]
+    """Queries of all views by path, by Broker."""
     files: Mapping[str, str]
     """The latest type of every unnested file."""
     roots: Mapping[str, str]
@@ -58,7 +62,10 @@ class Found(NamedTuple):
     rejected: Mapping[str, str]
     """Current dead letters: stage and reason."""
     hits: Mapping[str, Mapping[str, Hit]]
-    """Hits of `main` by query, and all of each other Broker by its name; scores are left out, since they depend on the engine."""
+    """Hits of `main` by query, and all of each other Broker by its name; those of a view by BROKER/PATH.
+
+    Scores are left out, since they depend on the engine.
+    """
 
     def copies(self, ground: Ground) -> dict[str, list[str]]:
         """The names of the copies of each content that has any, by the name of the canonical one."""

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
+from processors.broker.views import latest, queries
 from processors.query import parse
-from schemas.records import File, Record, Removed, Summary
+from schemas.records import File, Record, Removed, Summary, View
 from tests.conformance.ground import Flow, Found, Ground, Order
-from tests.conformance.runners import OTHERS, Runner, obey, tell
+from tests.conformance.runners import BROKERS, OTHERS, STREAMED, Runner, obey, tell
+from tests.sinks.feed.conftest import Stream
 from tests.streams.kafka.flows import newest, said
 
 WHOLE = 1_000_000
@@ -76,7 +80,7 @@ def _next(flow: Flow, found: Found, failed: list[BaseException]) -> Order | None
 
 def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
     """The current state of each ground."""
-    read = ("summaries", "broker.main", *(f"broker.{broker.name}" for broker in OTHERS))
+    read = ("summaries", *(f"broker.{name}" for name in BROKERS))
     last = {topic: list(newest(runner.records(topic)).values()) for topic in read}
     files: dict[str, File] = {}
     for _, record in runner.records("files"):
@@ -84,13 +88,17 @@ def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
             files[record.url] = record
     letters = [json.loads(line) for line in tell(runner, ["rejected", "list", "--json"]).splitlines()]
     roots = [json.loads(line) for line in tell(runner, ["roots", "list", "--json"]).splitlines()]
-    hits = _hits(runner)
+    streams = {name: _streamed(runner, name) for name in STREAMED}
+    views = {name: _views(runner, name) for name in BROKERS}
+    hits = _hits(runner, views)
     return {
         name: Found(
             _summaries(ground, last["summaries"]),
             _named(ground, ((r.url, r.reason) for r in last["summaries"] if isinstance(r, Removed))),
             _summaries(ground, last["broker.main"]),
-            {broker.name: _summaries(ground, last[f"broker.{broker.name}"]) for broker in OTHERS},
+            {other: _summaries(ground, last[f"broker.{other}"]) for other in OTHERS},
+            {other: _summaries(ground, streamed) for other, streamed in streams.items()},
+            {broker: {path: view.query for path, view in found.items()} for broker, found in views.items()},
             _named(ground, ((url, file.type) for url, file in files.items())),
             _named(ground, ((root["url"], root["state"]) for root in roots)),
             _named(ground, ((_member(one), f"{one['stage']}: {one['reason']}") for one in letters)),
@@ -115,8 +123,24 @@ def _member(letter: Mapping[str, str]) -> str:
     return f"{letter['url']}#{letter['path']}" if letter["path"] else letter["url"]
 
 
-def _hits(runner: Runner) -> dict[str, list[Any]]:
-    """All hits of each query, copies included; "canonical" has those without copies, the name of another Broker all of its own."""
+def _streamed(runner: Runner, broker: str) -> list[Summary]:
+    """The summaries that a complete stream of a Broker sends."""
+    with closing(runner.stream(broker)) as reader:
+        reader.require_whole()
+        return list(Stream(reader.complete()).live.values())
+
+
+def without_roles(summary: Summary) -> Summary:
+    """A summary as a stream sends it."""
+    return replace(summary, copy_of="", copies=(), copies_count=0, views=())
+
+
+def _views(runner: Runner, broker: str) -> dict[str, View]:
+    return latest(record for _, record in runner.records(f"views.{broker}") if isinstance(record, View))
+
+
+def _hits(runner: Runner, views: Mapping[str, Mapping[str, View]]) -> dict[str, list[Any]]:
+    """All hits of each query and view, copies included; "canonical": those without copies; the name of a Broker: all of its own."""
     found = defaultdict(list)
     with closing(runner.index()) as index:
         for text in QUERIES:
@@ -125,6 +149,10 @@ def _hits(runner: Runner) -> dict[str, list[Any]]:
             found[text] = [hit._replace(score=0.0) for hit in hits]
         found["canonical"] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE).hits]
     for broker in OTHERS:
-        with closing(runner.index(broker.name)) as index:
-            found[broker.name] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE, copies=True).hits]
+        with closing(runner.index(broker)) as index:
+            found[broker] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE, copies=True).hits]
+    for broker, defined in views.items():
+        with closing(runner.index(broker)) as index:
+            for path, query in queries(defined).items():
+                found[f"{broker}/{path}"] = [hit._replace(score=0.0) for hit in index.search(query, WHOLE, copies=True).hits]
     return found

@@ -19,13 +19,17 @@ from typing import Protocol
 
 from typer.testing import CliRunner
 
-from processors.broker.definition import MAIN, Broker
+from processors.broker.definition import MAIN
+from processors.query.forms import DEFAULT_LANGUAGES
 from schemas.codec import decode
 from schemas.ports import BrokerIndex
 from schemas.records import Record
+from sinks.feed.reader import FeedReader
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.tantivy.index import TantivyIndex
+from streams.brokers import read_definitions
 from streams.cli.app import app
+from streams.operations.feed import feed_file
 from streams.store import Store
 from streams.store.data_folder import index_folder
 from streams.topology.flow import TopologySettings, topology
@@ -38,12 +42,12 @@ from tests.streams.kafka.flows import Flow
 from tests.streams.kafka.secured import allow
 
 PARTITIONS = 4
-PAGES = Broker("pages", "type:HTML OR type:Mail")
-"""A second Broker, with a filter."""
-WHALES = Broker("whales", "whale -type:Mail")
-"""A third one, with another."""
-OTHERS = (PAGES, WHALES)
-DRAWN = topology(TopologySettings(brokers=(Broker(), *OTHERS)))
+DEFINED = Path(__file__).with_name("brokers")
+"""Definitions of Brokers: one with a filter, and one over that, with another filter, which is kept as a stream."""
+BROKERS = {broker.name: broker for broker in read_definitions(DEFINED, DEFAULT_LANGUAGES).brokers}
+OTHERS = tuple(name for name in BROKERS if name != MAIN)
+STREAMED = tuple(name for name, broker in BROKERS.items() if broker.stream)
+DRAWN = topology(TopologySettings(brokers=tuple(BROKERS.values())))
 STAGES = [stage.name for stage in DRAWN.stages]
 SETTINGS = {
     "GATHERER": "example",
@@ -56,8 +60,7 @@ SETTINGS = {
     "FRONTIER_DOUBT": "false",
     "ESSENCE_FILES": "true",
     "ESSENCE_FULL_TEXT": "100000",
-    # The same definitions as `OTHERS`.
-    "BROKERS": str(Path(__file__).with_name("brokers")),
+    "BROKERS": str(DEFINED),
 }
 """Settings of both runners; there is no pause between requests to a server."""
 
@@ -81,6 +84,10 @@ class Runner(Protocol):
 
     def index(self, broker: str = MAIN) -> BrokerIndex:
         """The index of a Broker, opened for reading."""
+        ...
+
+    def stream(self, broker: str) -> FeedReader:
+        """The stream of a Broker, opened for reading."""
         ...
 
 
@@ -130,6 +137,10 @@ class EmbeddedRunner:
         """The index in the folder."""
         return TantivyIndex(index_folder(self.folder, broker), writable=False)
 
+    def stream(self, broker: str) -> FeedReader:
+        """The stream in the folder."""
+        return FeedReader(feed_file(self.folder, broker))
+
 
 def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
     for partition, end in enumerate(store.ends(topic)):
@@ -140,7 +151,7 @@ def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
 
 WORKERS: Mapping[str, Sequence[str]] = {
     "first": [name for name in STAGES if name not in ("essence", "catalog")],
-    "second": [name for name in STAGES if not name.startswith(("frontier", "fetch", "index")) and not name.endswith(WHALES.name)],
+    "second": ["essence", "catalog", *(f"{stage}.{MAIN}" for stage in ("register", "dedup"))],
     "third": ["fetch", "essence"],
 }
 """The stages of each worker: some run twice, and what fetches a body need not be where it is parsed."""
@@ -170,7 +181,8 @@ class KafkaRunner:
         """Start the workers, unless they are running."""
         port = self.ports
         for name, stages in WORKERS.items() if not self.flow.workers else ():
-            own = {"DATA": str(self.flow.folder / name), "WORKER_PORT": str(port)}
+            # Nobody is killed here: a long session keeps workers on a machine that is busy with other things.
+            own = {"DATA": str(self.flow.folder / name), "WORKER_PORT": str(port), "WORKER_SESSION": "45"}
             environment = {f"HARVEST_{key}": value for key, value in {**SETTINGS, **self.environment, **own}.items()}
             self.flow.workers[name] = self.flow.run("-m", "streams.cli", "worker", *stages, **environment)
             port += len(stages)
@@ -188,6 +200,10 @@ class KafkaRunner:
         index = OpenSearchIndex(self.opensearch, f"{self.topics.prefix}-{broker}", writable=False)
         index.refresh()
         return index
+
+    def stream(self, broker: str) -> FeedReader:
+        """The stream in the folder of the worker that keeps it."""
+        return FeedReader(feed_file(self.flow.folder / "first", broker))
 
     def ready(self, stage: str) -> str:
         """The answers of /readyz of all workers of a stage."""

@@ -128,6 +128,15 @@ def test_name_that_no_index_can_have_is_rejected(helm: Helm) -> None:
         helm.template({"brokers": {"one-0": {}}})
 
 
+def test_workload_with_too_long_a_name_is_rejected(helm: Helm) -> None:
+    """The names of the release and of a Broker together fit into the labels that Kubernetes makes of a workload's name."""
+    broker = {"b" * 20: {"stream": True}}
+    names = of(helm.template({"fullnameOverride": "r" * 22, "brokers": broker}), "StatefulSet")
+    assert max(len(one["metadata"]["name"]) for one in names.values()) == 52
+    with pytest.raises(HelmError, match="fullnameOverride"):
+        helm.template({"fullnameOverride": "r" * 23, "brokers": broker})
+
+
 def test_schema_has_all_keys_of_a_definition(root: Path) -> None:
     """The schema of the values knows each key of a definition, and no other; so it does the facets."""
     schema = json.loads((root / "helm" / "harvest" / "values.schema.json").read_text("utf-8"))

@@ -127,6 +127,11 @@ class Gatherer:
                 return
         raise AssertionError(f"the gateway of {self.name} does not start: {''.join(lines)}")
 
+    def keep_serving(self) -> None:
+        """Start the gateway unless it runs; return once it answers. It reads what the data folder has by then with each request."""
+        if self._running is None or self._running.process.poll() is not None:
+            self.serve()
+
     def kill(self) -> bool:
         """Kill the gateway or the service, if one runs; return whether it was killed before."""
         running, self._running = self._running, None

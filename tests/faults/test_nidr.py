@@ -71,7 +71,7 @@ class Nidr:
             self.first.serve(cut=self.rng.randrange(1, 20))
             assert self.nidr.start("gather", str(self.nidr.tree)).wait().code in (DONE, FAILED)
             self.kills += self.first.kill()
-        self.first.serve()
+        self.first.keep_serving()
         if kind == 0:
             code = (
                 self.nidr.start("gather", str(self.nidr.tree), fault=f"{self.rng.choice(POINTS)}:{number % 5 + 1}:kill").wait().code
@@ -82,7 +82,7 @@ class Nidr:
         for words in (("gather", str(self.nidr.tree)), ("gather",)):
             ended = self.nidr.run(*words)
             assert ended.code == DONE, ended
-        self.nidr.serve()
+        self.nidr.keep_serving()
         if kind == 2:
             code = self.reports.start("gather").killed_after(self.rng.uniform(0.5, 2.0)).code
             assert code in (DONE, KILLED)
@@ -244,7 +244,7 @@ def rest(ring: tuple[Gatherer, ...]) -> None:
         for one in ring:
             one.run("gather", str(one.tree))
             one.run("gather")
-            one.serve()
+            one.keep_serving()
         marks.append([one.mark("brokers/ring") for one in ring])
         if marks[-1] == marks[-2]:
             return

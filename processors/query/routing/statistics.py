@@ -17,8 +17,8 @@ from __future__ import annotations
 import hashlib
 import heapq
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated
 
@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from processors.query.forms import LANGUAGES, Analyzer, language_code, signed_names
+from processors.query.forms import CACHED, LANGUAGES, Analyzer, language_code, signed_names
 from processors.query.words import MAX_WORD, all_spaced, searchable_values
 from schemas.query import BY_NAME, LINKS
 from schemas.records import Summary
@@ -41,7 +41,9 @@ MAX_BYTES = 256_000
 MOST_WORDS = 20_000
 """Maximum number of words in the table."""
 ENTRIES = 250_000
-"""Maximum number of words that are counted at once: some 30 MB."""
+"""Maximum number of words that are counted at once: some 50 MB, with the words of texts that have their forms."""
+COLLECTED = 1 << 18
+"""Number of forms of summaries that are counted at once: 1 MB."""
 COUNTING_BITS = 23
 """Binary logarithm of the bits of the filter while words are counted: 1 MB."""
 MOST_BITS, LEAST_BITS = 22, 8
@@ -109,79 +111,125 @@ class Statistics(msgspec.Struct, frozen=True, dict=True):
         return Analyzer(self.languages)
 
 
+class _Numbers(dict[str, int]):
+    """Number of the form of each word, by word; made on demand, and as bounded as the cache of forms is."""
+
+    def __init__(self, forms: Mapping[str, str], numbers: dict[str, int]) -> None:
+        """`forms`: the form by word; `numbers`: the number by form, which is extended."""
+        self._forms = forms
+        self._numbers = numbers
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= CACHED:
+            self.clear()
+        number = self[word] = self._numbers.setdefault(self._forms[word], len(self._numbers))
+        return number
+
+
 class WordCounts:
-    """Counts the words of summaries. `entries`: the maximum number of words counted at once."""
+    """Counts the words of summaries. `entries`: the maximum number of words counted at once.
+
+    Strategy: each form has a number. A word is mapped to the number of its form in one step, and many numbers are counted at once:
+    most of the cost is looking up words in large tables.
+    """
 
     def __init__(self, analyzer: Analyzer, entries: int = ENTRIES) -> None:
         self._analyzer = analyzer
         self._entries = entries
-        self._counts: Counter[str] = Counter()
-        """At least the number of summaries with each word."""
         self._floor = 0
         """Upper limit of the number of summaries with a word that is not counted."""
         self._rare = np.zeros(1 << COUNTING_BITS, np.bool_)
         """The filter of words that were dropped."""
         self.summaries = 0
         self.occurrences = 0
+        self._set({})
+
+    def _set(self, counts: Mapping[str, int]) -> None:
+        """Replace the table by the numbers of summaries by form: of each at least those that have it."""
+        self._numbers = {form: number for number, form in enumerate(counts)}
+        self._counts = np.fromiter(counts.values(), np.int64, len(counts))
+        self._found = array("I")
+        """Numbers of the forms of summaries that are not counted yet, once for each summary."""
+        self._tables: dict[int, _Numbers] = {}
 
     def add(self, summary: Summary) -> None:
         """Count the words of a summary; a copy is not counted, since a search does not show it."""
         if summary.copy_of:
             return
+        words, language, names = _words(summary)
         self.summaries += 1
-        found: set[str] = set()
-        for forms in _forms(summary, self._analyzer):
-            self.occurrences += len(forms)
-            found.update(forms)
-        if self._floor:
-            counts = self._counts
-            counts.update({form: self._floor for form in found if form not in counts})
-        self._counts.update(found)
-        if len(self._counts) > self._entries:
+        self.occurrences += len(words) + len(names)
+        found = set(map(self._table(language).__getitem__, words))
+        found.update(self._numbers.setdefault(name, len(self._numbers)) for name in names)
+        self._found.extend(found)
+        if len(self._numbers) > self._entries:
             self._drop()
+        elif len(self._found) >= COLLECTED:
+            self._count()
+
+    def _table(self, language: str) -> _Numbers:
+        """Return the numbers of words of texts in a language."""
+        forms = self._analyzer.table(language)
+        known = self._tables.get(id(forms))
+        if known is None:
+            known = self._tables[id(forms)] = _Numbers(forms, self._numbers)
+        return known
+
+    def _by_form(self) -> dict[str, int]:
+        """Return at least the number of summaries with each form."""
+        self._count()
+        return dict(zip(self._numbers, self._counts.tolist(), strict=True))
+
+    def _count(self) -> None:
+        """Count the forms that were found since the last time; a new one may have been dropped from the table before."""
+        made = np.bincount(np.frombuffer(self._found, np.uint32), minlength=len(self._numbers))
+        made[: len(self._counts)] += self._counts
+        made[len(self._counts) :] += self._floor
+        self._counts = made
+        self._found = array("I")
 
     def merge(self, other: WordCounts) -> None:
         """Add the counts of another partition, in the same languages."""
-        mine, theirs = self._counts, other._counts
-        merged = {form: mine.get(form, self._floor) + theirs.get(form, other._floor) for form in mine.keys() | theirs.keys()}
-        self._counts = Counter(merged)
+        mine, theirs = self._by_form(), other._by_form()
+        self._set({form: mine.get(form, self._floor) + theirs.get(form, other._floor) for form in mine.keys() | theirs.keys()})
         self._floor += other._floor
         self._rare |= other._rare
         self.summaries += other.summaries
         self.occurrences += other.occurrences
-        if len(self._counts) > self._entries:
+        if len(self._numbers) > self._entries:
             self._drop()
 
     def _drop(self) -> None:
         """Move the rarest words, at least a quarter, from the table to the filter."""
-        lowest = sorted(self._counts.values())[len(self._counts) // 4]
-        _mark(self._rare, (form for form, count in self._counts.items() if count <= lowest))
-        self._counts = Counter({form: count for form, count in self._counts.items() if count > lowest})
+        counts = self._by_form()
+        lowest = sorted(counts.values())[len(counts) // 4]
+        _mark(self._rare, (form for form, count in counts.items() if count <= lowest))
+        self._set({form: count for form, count in counts.items() if count > lowest})
         self._floor = max(self._floor, lowest)
 
     def statistics(self) -> Statistics:
         """Return the statistics, which fit into MAX_BYTES."""
+        counts = self._by_form()
         keep = MOST_WORDS
         while True:
-            kept = heapq.nsmallest(keep, self._counts.items(), key=lambda item: (-item[1], item[0]))
+            kept = heapq.nsmallest(keep, counts.items(), key=lambda item: (-item[1], item[0]))
             size = len(zstd.compress(_packed([form for form, _ in kept], [count for _, count in kept]), _LEVEL))
             if size <= _TABLE_SHARE * MAX_BYTES:
                 break
             keep = min(keep, len(kept)) * 3 // 4
         frequencies = dict(sorted(kept))
         rare = self._rare.copy()
-        _mark(rare, (form for form in self._counts if form not in frequencies))
+        _mark(rare, (form for form in counts if form not in frequencies))
         known = Statistics(self.summaries, self.occurrences, frequencies, b"", self._analyzer.languages, self._floor)
         return _fitted(known, rare)
 
 
-def _forms(summary: Summary, analyzer: Analyzer) -> Iterator[list[str]]:
-    """Iterate over the forms of each text of a summary in which a bare word is looked for."""
+def _words(summary: Summary) -> tuple[list[str], str, list[str]]:
+    """Return the words of all texts of a summary in which a bare word is looked for, their language, and the names with signs."""
     values = searchable_values(summary)
-    language = language_code(values)
-    found = [text for name, texts in values.items() if name not in BY_NAME and name not in LINKS for text in texts]
-    for text, words in zip(found, all_spaced(found), strict=True):
-        yield [*analyzer.forms(words.split(), language), *signed_names(text)]
+    texts = [text for name, found in values.items() if name not in BY_NAME and name not in LINKS for text in found]
+    names = [name for text in texts for name in signed_names(text)]
+    return " ".join(all_spaced(texts)).split(), language_code(values), names
 
 
 def _place(form: str, bits: int) -> int:

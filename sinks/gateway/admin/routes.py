@@ -18,6 +18,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from sinks.gateway.admin.actions import ACTIONS, Ask
+from sinks.gateway.admin.description import description
 from sinks.gateway.admin.journal import Journal
 from sinks.gateway.admin.ports import Administration, AdministrationError
 from sinks.gateway.admin.session import LIFETIME, Sessions
@@ -64,18 +65,20 @@ class AdminRoutes:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+        pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
         seen = ["GET", "HEAD"]
-        router.add_api_route(ADMIN, self._page(self._overview), methods=seen)
-        router.add_api_route(f"{ADMIN}/why", self._page(self._why), methods=seen)
-        router.add_api_route(f"{ADMIN}/roots/remove", self._page(self._confirm), methods=seen)
+        pages.add_api_route(ADMIN, self._page(self._overview), methods=seen)
+        pages.add_api_route(f"{ADMIN}/why", self._page(self._why), methods=seen)
+        pages.add_api_route(f"{ADMIN}/roots/remove", self._page(self._confirm), methods=seen)
         for name in PAGES:
-            router.add_api_route(f"{ADMIN}/{name}", self._page(self._listed(name)), methods=seen)
+            pages.add_api_route(f"{ADMIN}/{name}", self._page(self._listed(name)), methods=seen)
+        pages.add_api_route(f"{ADMIN}/login", self.login, methods=seen)
+        pages.add_api_route(f"{ADMIN}/login", self.log_in, methods=["POST"])
+        pages.add_api_route(f"{ADMIN}/logout", self.log_out, methods=["POST"])
+        router = APIRouter()
+        router.include_router(pages)
         for ask in ACTIONS:
-            router.add_api_route(f"{ADMIN}/{ask.page}/{ask.name}", self._action(ask), methods=["POST"])
-        router.add_api_route(f"{ADMIN}/login", self.login, methods=seen)
-        router.add_api_route(f"{ADMIN}/login", self.log_in, methods=["POST"])
-        router.add_api_route(f"{ADMIN}/logout", self.log_out, methods=["POST"])
+            router.add_api_route(f"{ADMIN}/{ask.page}/{ask.name}", self._action(ask), methods=["POST"], **description(ask))
         return router
 
     # ---- login -------------------------------------------------------------------------------------------------------

@@ -15,8 +15,12 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from processors.registry.template import MAX_BODY, Registration, RegistrationError, parse
+from sinks.gateway.api import ANY, Responses, error_described
 from sinks.gateway.gateway import Gateway
 from sinks.gateway.guard import REGISTRY, is_token, presented
+
+BAD: Responses = {400: error_described("The registration is none, or lacks something.")}
+LONG: Responses = {413: error_described(f"The registration is longer than {MAX_BODY:,} bytes.")}
 
 
 class Registry(Protocol):
@@ -35,8 +39,11 @@ class RegistryRoutes:
 
     def router(self) -> APIRouter:
         """Return the route."""
-        router = APIRouter(include_in_schema=False)
-        router.add_api_route(REGISTRY, self.register, methods=["POST"])
+        router = APIRouter(responses=ANY | BAD)
+        body = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string", "maxLength": MAX_BODY}}}}}
+        router.add_api_route(
+            REGISTRY, self.register, methods=["POST"], response_class=PlainTextResponse, responses=LONG, openapi_extra=body
+        )
         return router
 
     async def register(self, request: Request) -> Response:

@@ -37,7 +37,7 @@ from processors.query.facets import COUNTED, columns
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from processors.query.places import segment_terms, segments
 from processors.query.values import cells, own_date, size
-from processors.query.words import properties, searchable_values
+from processors.query.words import Recent, properties
 from schemas.query import SETS
 from schemas.records import Removed, Summary
 from sinks.index import document as documents
@@ -111,6 +111,10 @@ def schema() -> Schema:
     return builder.build()
 
 
+_recent = Recent[tuple[dict[str, list[str]], dict[str, list[str]]]]()
+"""Values of recent summaries, and their words by field."""
+
+
 def order(oid: str) -> int:
     """Return a number that orders OIDs by their first 8 bytes."""
     return int.from_bytes(oid.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big")
@@ -120,8 +124,7 @@ def summary_document(summary: Summary, analyzer: Analyzer) -> Document:
     """Return the document of a summary, with the forms that an Analyzer makes."""
     document = _identified(summary)
     add = document.add_text
-    values = searchable_values(summary)
-    worded = words_by_field(values, analyzer)
+    values, worded = _recent.of(summary, analyzer.languages, lambda found: (found, words_by_field(found, analyzer)))
     for field, texts in worded.items():
         for words in texts:
             add(field, words)

@@ -5,9 +5,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from processors.query import words as module
-from processors.query.words import MAX_EXACT, MAX_WORD, all_spaced, attribute, exact, fold, kind, spaced, spans, words
+from processors.query.words import MAX_EXACT, MAX_WORD, Recent, all_spaced, attribute, exact, fold, kind, spaced, spans, words
+from schemas.records import Summary
 
 
 @pytest.mark.parametrize(
@@ -100,3 +102,33 @@ def test_word_is_cut_after_128_characters(before: str, length: int) -> None:
 def test_ascii_fast_path_equals_general_path(text: str) -> None:
     """The fast path for ASCII gives the result of the general one."""
     assert words(text) == words(text + " é")[:-1]
+
+
+def test_what_is_made_from_equal_values_is_made_once() -> None:
+    """Equal values of an OID are analysed once, also in another publication; any other value, order or key, anew."""
+    recent = Recent[str]()
+    calls: list[str] = []
+
+    def made(summary: Summary, also: str = "en") -> int:
+        recent.of(summary, also, lambda values: calls.append(repr(values)) or "")  # type: ignore[func-returns-value]
+        return len(calls)
+
+    first = Summary(
+        oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", attributes={"a": ("x",), "b": ("y",)}
+    )
+    assert made(first) == made(replace(first, version=2, views=("v",), attributes=dict(first.attributes))) == 1
+    others = [
+        {"attributes": {"b": ("y",), "a": ("x",)}}, {"attributes": {"a": ("x",)}}, {"annotations": {"a": ("x",)}},
+        {"copies": ("http://h/c",)}, {"size": 1}, {"type": "Server"}, {"oid": "p"},
+    ]  # fmt: skip
+    assert [made(replace(first, **other)) for other in others] == list(range(2, 2 + len(others)))
+    assert made(first, "de") == 2 + len(others)
+
+
+def test_what_was_made_is_dropped_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary before the present generation and the last one is made anew; those of both generations are not."""
+    monkeypatch.setattr(Recent, "CHARACTERS", 1)
+    recent = Recent[list[int]]()
+    made = [Summary(oid=str(n), url="u", object_url="u", gatherer="g", version=1, time=1, type="Text") for n in range(3)]
+    kept = [recent.of(one, "", lambda _: []) for one in made]
+    assert [recent.of(one, "", lambda _: []) is old for one, old in zip(made[::-1], kept[::-1], strict=True)] == [True, True, False]

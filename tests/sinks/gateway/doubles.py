@@ -19,6 +19,7 @@ from processors.query.routing.in_views import InViews
 from processors.query.routing.merging import Answered, Routed, RoutedHit
 from processors.query.routing.statistics import WordCounts, encode_statistics
 from processors.query.terms import Views
+from processors.registry.template import Registration
 from schemas.ports import BrokerIndex
 from schemas.query import Query, Word
 from schemas.records import Removed, Summary
@@ -109,6 +110,19 @@ class CollectionDouble:
         if self.feed_path is None:
             raise CollectionError("the stream is being made: try again in a moment")
         return FeedReader(self.feed_path)
+
+
+class RegistryDouble:
+    """Implements `sinks.gateway.brokers.registry.Registry`: keeps what it takes."""
+
+    def __init__(self) -> None:
+        self.taken: list[Registration] = []
+        self.fails = ""
+
+    def take(self, registration: Registration) -> None:
+        if self.fails:
+            raise CollectionError(self.fails)
+        self.taken.append(registration)
 
 
 class Made:

@@ -18,15 +18,17 @@ from sinks.feed.feed import Feed
 from sinks.gateway import guard, server
 from sinks.gateway.options import GatewayOptions
 from tests.sinks.gateway.admin_double import AdministrationDouble
-from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made, summary
+from tests.sinks.gateway.doubles import SUMMARIES, BrokersDouble, CollectionDouble, Made, RegistryDouble, summary
 
 ROOT = Path(__file__).resolve().parents[3]
 MANY = 30
 """Copies of SUMMARIES under other URLs that the index has beside them, so that there are several pages."""
 KINDS: dict[str, Callable[[str], Any]] = {
-    "port": int, "rate": float, "objects": lambda text: text == "True", "searches": int, "queue": int, "timeout": float,
+    **dict.fromkeys(("objects", "registry"), lambda text: text == "True"),
+    **dict.fromkeys(("port", "searches", "queue"), int),
+    **dict.fromkeys(("rate", "timeout"), float),
     "proxies": lambda text: tuple(text.split(",")),
-}  # fmt: skip
+}
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def main(folder: Path, *given: str) -> None:
     options = GatewayOptions(**{name: KINDS.get(name, str)(value) for name, value in pairs.items()})
     brokers, administration = BrokersDouble(made), AdministrationDouble()
     brokers.stream_path = feed.path
-    server.serve(options, made.open, collection, lambda url: print(url, flush=True), brokers, administration)
+    server.serve(options, made.open, collection, lambda url: print(url, flush=True), brokers, administration, RegistryDouble())
 
 
 if __name__ == "__main__":

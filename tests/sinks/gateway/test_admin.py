@@ -318,9 +318,14 @@ def test_root_path_is_before_every_address(client: Client) -> None:
     assert answer.headers["location"].startswith("/find/admin/roots?message=")
 
 
-def test_pages_are_not_described_as_api(client: Client) -> None:
-    """OpenAPI has none of its paths."""
+def test_actions_are_described_as_api(client: Client) -> None:
+    """OpenAPI has the actions with the fields of their forms, where there is the page, and none of its pages."""
     paths = client(token=TOKEN).get("/openapi.json", headers=BEARER).json()["paths"]
+    described = {path: list(methods) for path, methods in paths.items() if path.startswith("/admin")}
+    assert described == {f"/admin/{ask.page}/{ask.name}": ["post"] for ask in ACTIONS}
+    (form,) = paths["/admin/roots/add"]["post"]["requestBody"]["content"].values()
+    assert set(form["schema"]["properties"]) == {"root", "depth", "max-urls"}
+    paths = client(token=TOKEN, admin_token="").get("/openapi.json", headers=BEARER).json()["paths"]
     assert not [path for path in paths if path.startswith("/admin")]
 
 

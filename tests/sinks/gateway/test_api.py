@@ -185,6 +185,7 @@ def test_openapi_describes_each_route(client: Client) -> None:
     assert set(paths) == {
         *(
             "/api/search",
+            "/api/views",
             "/api/complete",
             "/api/summary/{oid}",
             "/api/summary/{oid}/soif",

@@ -10,8 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from processors.query.routing.in_views import InViews
-from processors.query.routing.merging import Routed
+from processors.query.routing.merging import Routed, RoutedHit
 from processors.query.routing.statistics import decode_statistics
+from schemas.ports import Hit
 from schemas.query import Query
 from tests.sinks.gateway.doubles import BrokersDouble
 
@@ -131,3 +132,20 @@ def test_page_names_the_brokers_without_the_view(client: Callable[..., TestClien
     assert "not asked: notes, http://h/brokers/&lt;b&gt;." in shown
     client().get("/brokers", params={"q": "whale"})
     assert scopes == [InViews("view:Sea whale", ("sea",)), None]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("main", "Broker: main, sea at h.example:8380"),
+        ("http://h.example:8380/brokers/cs", "Broker: cs at h.example:8380, sea at h.example:8380"),
+        ("https://h.example/search/brokers/cs", "Broker: cs at h.example/search, sea at h.example:8380"),
+    ],
+)
+def test_broker_of_a_hit_is_no_address(
+    client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch, label: str, shown: str
+) -> None:
+    """A Broker of another gateway is shown by its name and host, not as a URL, which would look like a link."""
+    hit = RoutedHit(label, Hit("a" * 64, "http://x.example/", "A page", "HTML", 1.0, ""), ("http://h.example:8380/brokers/sea",))
+    monkeypatch.setattr(BrokersDouble, "routed", lambda *_: Routed([hit], 1, 1, [label], {}, 1))
+    assert f"<li>{shown}</li>" in client().get("/brokers", params={"q": "whale"}).text

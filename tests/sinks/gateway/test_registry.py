@@ -7,31 +7,16 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from processors.registry.template import MAX_BODY, Registration
+from processors.registry.template import MAX_BODY
 from sinks.gateway.app import application
 from sinks.gateway.guard import COOKIE, session
 from sinks.gateway.options import GatewayOptions
-from sinks.gateway.ports import CollectionError
 from tests.processors.registry.samples import server, template, withdrawal
 from tests.processors.registry.test_template import MISTAKES
-from tests.sinks.gateway.doubles import CollectionDouble, Made
+from tests.sinks.gateway.doubles import CollectionDouble, Made, RegistryDouble
 
 TOKEN = "correct-horse-battery-staple"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-
-
-class RegistryDouble:
-    """Keeps what it takes."""
-
-    def __init__(self) -> None:
-        self.taken: list[Registration] = []
-        self.fails = ""
-
-    def take(self, registration: Registration) -> None:
-        """See Registry."""
-        if self.fails:
-            raise CollectionError(self.fails)
-        self.taken.append(registration)
 
 
 @pytest.fixture

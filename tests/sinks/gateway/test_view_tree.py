@@ -166,7 +166,7 @@ def save_link(page: str) -> dict[str, str] | None:
 
 
 def test_search_is_saved_with_its_refinements(client: Client) -> None:
-    """With a token, a search leads to a form with its query and refinements in words, below the view that it is in."""
+    """Where there is an administration page, a search leads to a form with all of it in words, below the view that it is in."""
     ask = client(token=TOKEN)
     log_in(ask)
     bearer = {"Authorization": f"Bearer {TOKEN}"}
@@ -182,7 +182,8 @@ def test_search_is_saved_with_its_refinements(client: Client) -> None:
     for nothing in ({}, {"q": "view:sea"}, {"q": "krill AND ("}, {"q": "krill", "from": "yesterday"}, {"q": "krill" * 300}):
         assert link(**nothing) is None
     assert save_link(client().get("/", params={"q": "krill"}).text) is None
-    assert save_link(client(token=TOKEN, admin=False).get("/", params={"q": "krill"}, headers=bearer).text) is None
+    assert save_link(client(token=TOKEN, admin_token="").get("/", params={"q": "krill"}, headers=bearer).text) is None
+    assert save_link(client(admin_token=TOKEN).get("/", params={"q": "krill"}).text) == {"path": "", "query": "krill"}
     page = ask.get("/admin/views", params={"path": "sea", "query": '"<b>" krill'}).text
     assert 'name="query" value="&#34;&lt;b&gt;&#34; krill"' in page
     assert 'name="path" value="sea"' in page

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from processors.query.facets import FACETS
 from schemas.query import Every
 from sinks.gateway import server
 from sinks.gateway.admin.ports import Administration
@@ -26,6 +27,7 @@ from streams.cli.gateway import index_opener
 from streams.config.settings import load
 from streams.store.data_folder import index_folder
 from streams.telemetry import Logs
+from tests.streams.cli.definitions import define
 
 URL = "http://127.0.0.1:8380/"
 
@@ -94,6 +96,15 @@ def test_serve_names_the_address_and_ends_in_order(harvest: Any, tree: Path, ser
     assert result.stdout == ""
     assert served.calls[0].options == GatewayOptions(host="::1", port=0, rate=3, budget=7)
     assert served.answers == [3]
+
+
+def test_server_gets_its_broker(harvest: Any, served: ServerDouble) -> None:
+    """The server gets the name of its Broker, its facets, and whether it has a stream."""
+    define("pages", "query = 'type:HTML'\nfacets = ['year']\nstream = true\n")
+    harvest("serve", "--broker", "pages")
+    harvest("serve")
+    found = [(call.options.broker, call.options.stream, call.options.facets) for call in served.calls]
+    assert found == [("pages", True, ("year",)), ("main", False, FACETS)]
 
 
 def test_serve_logs_json_lines(harvest: Any, served: ServerDouble, monkeypatch: pytest.MonkeyPatch) -> None:

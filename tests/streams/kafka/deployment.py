@@ -127,9 +127,14 @@ class Plant(Deployment):
 
     def wait_complete(self) -> None:
         """Wait until the index has all text files of the tree, and nothing else."""
-        wanted = {file_url(os.fsencode(path), folder=False) for path in self.tree.glob("*.txt")}
-        self.wait(lambda: self._found() == wanted)
+        wanted = self.wanted()
+        self.wait(lambda: self.found() == wanted)
 
-    def _found(self) -> set[str]:
-        result = self.invoke("search", "whale", "--json", "--limit", "1000")
+    def wanted(self) -> set[str]:
+        """Return the URLs of all text files of the tree."""
+        return {file_url(os.fsencode(path), folder=False) for path in self.tree.glob("*.txt")}
+
+    def found(self, *options: str) -> set[str]:
+        """Return the URLs that a search finds; none while it fails."""
+        result = self.invoke("search", "whale", "--json", "--limit", "1000", *options)
         return {json.loads(line)["url"] for line in result.stdout.splitlines()} if result.exit_code == 0 else set()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from schemas.codec import publish
 from schemas.ports import Origin, Rows
 from schemas.records import Removed, Role, Summary, Tick
+from streams.kafka.worker.stopping import end_process
 from streams.topology.flow import SUMMARIES, Stage, archive, copies
 from tests.streams.kafka import stacks
 from tests.streams.kafka.stage import run
@@ -55,3 +56,4 @@ if __name__ == "__main__":
     stacks.told()
     address, prefix, partitions, folder, definition, *cut = sys.argv[1:]
     run(redefined(definition), address, prefix, int(partitions), folder, *cut)
+    end_process()

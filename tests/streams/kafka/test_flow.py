@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from processors.identity import frontier_key
-from schemas.records import CrawlEvent, Link, Record, Root, Tick
+from schemas.records import CrawlEvent, Link, Record, Root, Summary, Tick, View
 from streams.simulator import Simulator
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import TopologySettings, topology
 from tests.streams.kafka.conftest import Broker
-from tests.streams.kafka.flows import HEADERS, JUNK, STAGES, Flow, edges, final
+from tests.streams.kafka.flows import HEADERS, JUNK, STAGES, Flow, edges, final, newest
 from tests.streams.kafka.standing import TOPOLOGY, inputs
 from tests.streams.topology.conftest import World, fetcher, plain_essence
 from tests.streams.topology.worlds import SITE, TOP, disturb, furnish
@@ -22,6 +23,11 @@ from tests.streams.topology.worlds import SITE, TOP, disturb, furnish
 JUNKED = [topic.name for name in STAGES for topic in inputs(TOPOLOGY.stage(name))]
 CUTS = {"r1": "rows:2", "r2": "outputs:3"}
 """Where the workers of each run are killed."""
+VIEWS = {
+    "r1": (View(path="licences", query=f"in:{TOP}licences/", time=1), View(path="licences/few", query="type:RawText", time=2)),
+    "r2": (View(path="licences/few", query=f'url:"{TOP}licences/2"', time=3), View(path="all", query="type:RawText", time=4)),
+}
+"""Views that each run begins with: some are made, and one is changed."""
 PARTITIONS = 4
 
 
@@ -56,7 +62,7 @@ def seeds(run: str, now: int) -> Iterator[tuple[int, Record]]:
 @pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # a minute on two idle cores
 def test_stages_end_in_state_of_simulator(flow: Flow, world: World) -> None:
-    """Killed in each of two runs and given undecodable records, stages end as in the simulator, and reject only those.
+    """Killed in each of two runs, with views, and given undecodable records, stages end as in the simulator, and reject only those.
 
     The kills of one run are before the outputs are durable, those of the other behind them.
     """
@@ -73,10 +79,15 @@ def test_stages_end_in_state_of_simulator(flow: Flow, world: World) -> None:
         for partition, event in seeds(run, simulator.now):
             flow.send("crawl", event, partition)
             simulator.send("crawl", event, partition)
+        for partition, view in product(range(PARTITIONS), VIEWS[run]):
+            flow.send("views.main", view, partition)
+            simulator.send("views.main", view, partition)
         simulator.run()
         flow.rest()
         for topic in ("summaries", "broker.main"):
             assert final(flow.records[topic]) == final(simulator.records(topic)), topic
+        tagged = {path for one in newest(flow.records["broker.main"]).values() if isinstance(one, Summary) for path in one.views}
+        assert tagged >= {view.path for view in VIEWS[run]}
         assert flow.killed.total() > before
         disturb(world, random.Random(7))
     stages = [TOPOLOGY.stage(name) for name in STAGES]

@@ -256,6 +256,28 @@ def test_stream_for_other_gatherers_is_complete_or_refused(plant: Plant, page: M
         second.wait(lambda: "NOT OK  feed: not complete, so it is not served: 1 of 2 partitions " in second.run(["doctor"]))
 
 
+def test_broker_is_added_changed_and_removed_beside_running_workers(plant: Plant, play: Play) -> None:
+    """A Broker on a running cluster gets what its query accepts, also of what was there before, and of a changed query."""
+    own = {"DATA": str(plant.folder / "notes"), "BROKERS": str(plant.data / "brokers")}
+    (plant.folder / "notes").mkdir()
+    stages = [f"{stage}.notes" for stage in ("register", "dedup", "index")]
+    late = Deployment(plant.folder / "notes", stages, {**plant.settings, **own})
+
+    def change() -> None:
+        late.wait(lambda: plant.found("--broker", "notes") == plant.wanted())
+        (plant.data / "brokers" / "notes.toml").write_text("query = '\"number 1\"'\n", "utf-8")
+
+    with ExitStack() as running:
+        running.callback(late.stop)
+        gateway: dict[str, Callable[[], object]] = {"restart the gateway": lambda: None}
+        start = {"start a worker of register.notes, dedup.notes and index.notes": late.start}
+        play("Another Broker on a running cluster", gateway | start)
+        restart = {"restart the workers of register.notes": late.restart}
+        play("A changed Broker", restart | {"change the query in notes.toml on all machines": change})
+        late.wait(lambda: plant.found("--broker", "notes") == {url for url in plant.wanted() if url.endswith("/1.txt")})
+        play("The end of a Broker", gateway | {"stop the workers of register.notes, dedup.notes and index.notes": late.stop})
+
+
 def test_password_is_rotated(page: Mapping[str, list[Step]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a new password a running worker goes on, a command with the old one is refused, and a restarted worker logs in."""
     monkeypatch.setattr("streams.kafka.client.reach.FIRST", 1.0)

@@ -24,3 +24,12 @@ def test_latest_version_with_a_small_cache() -> None:
         assert newest.count(1) == sum(said for _, said in expected.values())
         assert [newest.get(oid) for oid in expected] == [said for _, said in expected.values()]
         assert newest.get("another") is None
+
+
+def test_added_oids_are_new_once() -> None:
+    """Of OIDs that are added, those are returned that were neither noted nor added before, each once."""
+    with closing(LatestVersions()) as newest:
+        newest.note([("a", 1, 1)])
+        assert newest.add(["a", "b", "c", "b"]) == {"b", "c"}
+        assert newest.add(["c", "d"]) == {"d"}
+        assert (newest.get("a"), newest.get("b")) == (1, 0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
 import pytest
 
+from processors.broker.definition import Broker
 from processors.frontier import stage
 from schemas.codec import decode, encode
 from schemas.records import Complete, CrawlEvent, Rejected, Summary, Tick
@@ -82,12 +85,32 @@ def test_long_turn_is_continued_by_next_ones(turns: Turns, monkeypatch: pytest.M
     urls = [f"http://{n}/" for n in range(5)]
     turns.take(Inbox([finished(n, url) for n, url in enumerate(urls)], [], []))
     assert turns.store.offsets("catalog")["made", 0] == Offsets(1)
-    count = 0
+    number = 0
     while turns.take(Inbox([], [], [])):
-        count += 1
-    assert count > len(urls)
+        number += 1
+    assert number > len(urls)
     assert published(turns) == urls
     assert turns.store.offsets("catalog")["made", 0] == Offsets(2 * len(urls))
+
+
+def test_brokers_keep_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where turns are too short for all Brokers, each is the first in its turn: none is many batches ahead of another."""
+    monkeypatch.setattr("streams.embedded.turns.BATCH", 4)
+    ticks = count()
+    monkeypatch.setattr("streams.embedded.turns.time", SimpleNamespace(monotonic=lambda: next(ticks) / 100))
+    names = ("a", "b", "c", "d")
+    declared = topology(TopologySettings(brokers=tuple(Broker(name) for name in names)))
+    with Store(tmp_path, {topic.name: 1 for topic in declared.topics}, runner=True) as store:
+        turns = Turns(declared, store, FolderBlobs(tmp_path / "blobs", owner=True), pytest.fail)
+        turns.begin()
+        with store.transaction() as tx:
+            for number in range(100):
+                one = Summary(oid=str(number), url="u", object_url="u", gatherer="g", version=1, time=1, type="Text")
+                tx.append("summaries", 0, one.oid.encode(), encode(one), 1)
+        while turns.take(Inbox([], [], [])):
+            read = [store.offsets(f"register.{name}").get(("summaries", 0), Offsets()).next for name in names]
+            assert max(read) - min(read) <= 8
+    assert read == [100] * len(names)
 
 
 def test_undone_outputs_are_not_counted(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:

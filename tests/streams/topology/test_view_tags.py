@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any, cast
 from zlib import crc32
 
@@ -125,3 +126,38 @@ def test_without_views_there_are_no_rows() -> None:
     list(stage.process(rows, summary(1, 1, ("sea",)), Origin("summaries", 0, 0)))
     list(stage.process(rows, Tick(time=1), Origin("t", 0, 0)))
     assert [key[:2] for key in rows.rows] == [b"r|"]
+
+
+class CountedRows(MemoryRows):
+    """Rows that count how often the definitions are read."""
+
+    scans = 0
+
+    def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows in order of the key."""
+        self.scans += prefix == DEFINITION
+        return super().scan(prefix, after, limit)
+
+
+def test_definitions_are_read_when_they_change() -> None:
+    """Records read the definitions once after each change, however many they are, and have the tags of the newest ones."""
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
+    rows, found = CountedRows(), set()
+    for time, word in enumerate(("unix", "shell", "sea"), 1):
+        list(stage.process(rows, View(path="p", query=word, time=time), Origin("views.main", 0, time)))
+        for number in range(5):
+            made = stage.process(rows, summary(number, time, (word,)), Origin("summaries", 0, 5 * time + number))
+            found |= {one.views for one in made if isinstance(one, Summary)}
+        assert rows.scans <= time
+    assert found == {("p",)}
+
+
+def test_definition_of_empty_broker_needs_no_tick() -> None:
+    """A Broker that holds nothing has nothing to sweep when a view comes; what it takes later has its tags."""
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
+    rows = MemoryRows()
+    list(stage.process(rows, View(path="sea", query="sea", time=1), Origin("views.main", 0, 0)))
+    assert stage.deadline is not None
+    assert stage.deadline(rows) is None
+    made = list(stage.process(rows, summary(0, 1, ("sea",)), Origin("summaries", 0, 0)))
+    assert [one.views for one in made if isinstance(one, Summary)] == [("sea",)]

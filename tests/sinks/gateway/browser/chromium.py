@@ -13,6 +13,10 @@ from playwright.sync_api import Browser, sync_playwright
 
 PACKAGE = "chromium"
 NAMES = (PACKAGE, "chromium-browser")
+FOREIGN = "foreign.example"
+"""A name that the browser resolves to 127.0.0.1, as after DNS rebinding; no gateway has it."""
+REFUSED = ("status of 4", "answer: 4", "request to another server", "Cross-Origin-Opener-Policy header has been ignored")
+"""Complaints of the browser where requests of another server or by another name are refused; it also asks for an icon then."""
 
 
 class ChromiumMissingError(Exception):
@@ -34,7 +38,7 @@ def chromium() -> Iterator[Browser]:
     if path is None:
         raise ChromiumMissingError(f"no Chromium on PATH: install the Debian package {PACKAGE}")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path)
+        browser = playwright.chromium.launch(executable_path=path, args=[f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"])
         try:
             yield browser
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -75,10 +76,20 @@ def test_form_of_another_site_is_refused(visits: Visits, administered: str) -> N
     page.context.route(f"{elsewhere}other", lambda route: route.fulfill(body=form, content_type="text/html"))
     page.goto(f"{elsewhere}other")
     page.get_by_role("button", name="Go").click()
-    expect(page.locator("body")).to_contain_text("is needed (serve.token)")
+    expect(page.locator("body")).to_contain_text("is needed (serve.admin_token)")
     page.goto(f"{administered}admin/roots")
     expect(page.get_by_role("heading", level=1)).to_have_text("Roots")
     expect(page.get_by_role("row", name="http://evil.example/")).to_have_count(0)
+
+
+def test_rejections_are_retried(visits: Visits, administered: str) -> None:
+    """One rejection, or all of a reason, is retried by its button, and the page says so."""
+    page = visits.open("admin/rejected", url=administered)
+    log_in(page)
+    page.get_by_role("button", name="Retry file:///srv/docs/bad.pdf").click()
+    expect(page.get_by_role("status")).to_have_text("done: retry file:///srv/docs/bad.pdf")
+    page.get_by_role("button", name=re.compile("^Retry all of this reason ?: damaged$")).click()
+    expect(page.get_by_role("status")).to_have_text("done: retry reason damaged")
 
 
 def test_no_page_has_a_barrier(visits: Visits, administered: str) -> None:

@@ -139,7 +139,7 @@ def test_view_is_not_saved_by_another_site(visits: Visits, secret: str) -> None:
     page.context.route(f"{elsewhere}other", lambda route: route.fulfill(body=form, content_type="text/html"))
     page.goto(f"{elsewhere}other")
     page.get_by_role("button", name="Go").click()
-    expect(page.locator("body")).to_contain_text("is needed (serve.token)")
+    expect(page.locator("body")).to_contain_text("is needed (serve.admin_token)")
     page.goto(f"{secret}admin/views")
     expect(page.get_by_role("heading", level=1)).to_have_text("Views")
     expect(page.get_by_role("row", name="evil")).to_have_count(0)
