@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from processors.broker.definition import Broker
 from schemas.query import Every
 from sinks.index.errors import IndexDamaged
-from streams.config.topology import topology_of
 from streams.operations.feed import feed_file
 from streams.operations.indexes import alias, open_index, server
 from streams.store.data_folder import STATISTICS, index_folder, known
@@ -44,7 +43,6 @@ class BrokerState(NamedTuple):
 
 def states(found: Settings, defined: Definitions, log: LogAccess | None) -> Iterator[BrokerState]:
     """Yield the state of each Broker, wrong ones last; without a log, nothing has been read yet. Raises OSError, StoreError."""
-    lags = [*log.lags(topology_of(found))] if log else []
     for broker_found in defined.brokers:
         name = broker_found.name
         changed = _changed(log, archive(name).name) if log else ""
@@ -53,7 +51,7 @@ def states(found: Settings, defined: Definitions, log: LogAccess | None) -> Iter
             name,
             broker_found.title,
             held,
-            sum(one.lag for one in lags if one.group.endswith(f".{name}")),
+            _lag(log, broker_found) if log else 0,
             changed,
             (problem,) if problem else (),
         )
@@ -63,6 +61,16 @@ def states(found: Settings, defined: Definitions, log: LogAccess | None) -> Iter
         wrong[mistake.broker] = (*wrong.get(mistake.broker, ()), mistake.line)
     for name, lines in wrong.items():
         yield BrokerState(name, "", 0, 0, "", lines)
+
+
+def _lag(log: LogAccess, broker: Broker) -> int:
+    """Return the number of records that the stages of a Broker have not read; without its index, if that cannot be read."""
+    lag = 0
+    # What is wrong with an index is among the problems of its Broker.
+    with suppress(IndexDamaged):
+        for one in log.lags(Topology(stages_of(broker))):
+            lag += one.lag
+    return lag
 
 
 def _held(found: Settings, broker: str) -> tuple[int, str]:

@@ -160,3 +160,14 @@ def test_run_that_fills_a_broker_has_changed_something(harvest: Any, tree: Path)
     FILE.write_text("query = 'type:RawText'\n")
     (table,) = harvest.lines("gather", tree)
     assert (table["brokers"], table["nothing_changed"], table["summaries"]) == ({"pages": 3}, False, 0)
+
+
+def test_index_that_cannot_be_read_is_a_problem_of_its_broker(harvest: Any, tree: Path) -> None:
+    """`list` names what is wrong with an index beside its Broker; the other ones are as they are."""
+    harvest("broker", "create", "pages", "--query", "type:HTML")
+    harvest("gather", tree, "--quiet")
+    Path("harvest-data", "index", "pages", "meta.json").write_text("{}")
+    main, pages = harvest.lines("broker", "list")
+    assert (main["summaries"], main["lag"], main["problems"]) == (3, 0, [])
+    assert (pages["summaries"], pages["lag"]) == (0, 0)
+    assert "the index cannot be read" in pages["problems"][0]
