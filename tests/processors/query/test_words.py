@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import count
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -106,18 +108,17 @@ def test_ascii_fast_path_equals_general_path(text: str) -> None:
 
 def test_what_is_made_from_equal_values_is_made_once() -> None:
     """Equal values of an OID are analysed once, also in another publication; any other value, order or key, anew."""
-    recent = Recent[str]()
-    calls: list[str] = []
+    recent = Recent[int]()
+    numbers = count(1)
 
     def made(summary: Summary, also: str = "en") -> int:
-        recent.of(summary, also, lambda values: calls.append(repr(values)) or "")  # type: ignore[func-returns-value]
-        return len(calls)
+        return recent.of(summary, also, lambda _: next(numbers))
 
     first = Summary(
         oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", attributes={"a": ("x",), "b": ("y",)}
     )
     assert made(first) == made(replace(first, version=2, views=("v",), attributes=dict(first.attributes))) == 1
-    others = [
+    others: list[dict[str, Any]] = [
         {"attributes": {"b": ("y",), "a": ("x",)}}, {"attributes": {"a": ("x",)}}, {"annotations": {"a": ("x",)}},
         {"copies": ("http://h/c",)}, {"size": 1}, {"type": "Server"}, {"oid": "p"},
     ]  # fmt: skip
