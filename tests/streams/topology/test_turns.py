@@ -103,6 +103,7 @@ def test_brokers_keep_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with Store(tmp_path, {topic.name: 1 for topic in declared.topics}, runner=True) as store:
         turns = Turns(declared, store, FolderBlobs(tmp_path / "blobs", owner=True), pytest.fail)
         turns.begin()
+        read: list[int] = []
         with store.transaction() as tx:
             for number in range(100):
                 one = Summary(oid=str(number), url="u", object_url="u", gatherer="g", version=1, time=1, type="Text")
