@@ -32,7 +32,7 @@ def test_views_hold_what_their_predicates_accept(seed: int, partitions: int, tmp
     """At rest, each Broker and each view holds what its predicates accept, in rows, archive, tags and index."""
     sea = Sea(seed, partitions)
     sea.live(60, redefining=True)
-    rest(sea.sim, crashes=8)
+    sea.settle()
     check_sea(sea, tmp_path if seed % INDEXED == 0 else None)
 
 
@@ -41,7 +41,7 @@ def test_views_of_a_broker_that_expires_lose_nothing_confirmed_in_time(seed: int
     """What is confirmed within the time-to-live is not expired, whatever comes between, also on ticks that are held."""
     sea = Sea(seed, 4)
     sea.live(80)
-    rest(sea.sim, crashes=8)
+    sea.settle()
     check_sea(sea)
     check_expiry(sea.sim, "brief", 600)
 

@@ -63,6 +63,13 @@ class Sea:
             self.change(redefining=redefining)
             self.sim.step(self.rng.randrange(12), crashes=self.sim.crashes + crashes)
 
+    def settle(self, crashes: int = 60) -> None:
+        """Run to rest, and again with all views defined anew: then most of what is left to do is on ticks, as are the crashes."""
+        rest(self.sim, crashes=8)
+        for one in self.brokers:
+            self.fill(one.name)
+        rest(self.sim, crashes=crashes)
+
     def change(self, *, redefining: bool) -> None:
         """Change what is gathered, a view, perhaps a definition, or let time pass; or register gets a tick, held or not."""
         kind = self.rng.randrange(14 if redefining else 13)
