@@ -108,7 +108,6 @@ def test_brokers_keep_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             for number in range(100):
                 one = Summary(oid=str(number), url="u", object_url="u", gatherer="g", version=1, time=1, type="Text")
                 tx.append("summaries", 0, one.oid.encode(), encode(one), 1)
-        read: list[int] = []
         while turns.take(Inbox([], [], [])):
             read = [store.offsets(f"register.{name}").get(("summaries", 0), Offsets()).next for name in names]
             assert max(read) - min(read) <= 8
