@@ -131,8 +131,8 @@ def import_topic(
 ) -> None:
     """Append the records of a file to their topic, with their keys and times."""
     found = settings(config, data=data)
-    from streams.cli.common import open_log
     from schemas.records import View
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
     from streams.operations import export as files
 
