@@ -45,6 +45,7 @@ SEARCH = "search: harvest search WORDS, or harvest serve for a page in the brows
 SOURCE = " (a source of a Broker, collected as long as a definition names it)"
 """In place of the advice to remove a root: the next run would add it again."""
 TOKEN, NO_STREAM = "a gateway with a token cannot be collected", "no such Broker there, or it has no stream (stream = true)"
+NO_QUERY = "the gateway finds a mistake in the query of this URL"
 
 
 class Stop:
@@ -293,4 +294,6 @@ def _advice(root: str, reason: str, hint: str) -> str:
         return f" ({TOKEN})"
     if is_listing(root) and "/brokers/" in root and reason == "status 404":
         return f" ({NO_STREAM})"
+    if is_listing(root) and "?" in root and reason == "status 400":
+        return f" ({NO_QUERY})"
     return hint

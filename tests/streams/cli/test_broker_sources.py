@@ -92,10 +92,11 @@ def test_source_that_is_named_no_more(harvest: Any, source: str) -> None:
 
 
 def test_source_that_is_not_sent(harvest: Any, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line on a stream that is not there, or is on a gateway with a token, says so, and not to remove the root."""
-    stream = str(listing_of(f"{source}/brokers/nowhere"))
-    define("collector", "all", f"from = ['{stream}']\n")
+    """The line on a stream that is not there, has a query with a mistake, or is on a gateway with a token, says so."""
+    stream, wrong = str(listing_of(f"{source}/brokers/nowhere")), str(listing_of(f"{source}/brokers/pages?q=(whale"))
+    define("collector", "all", f"from = ['{stream}', '{wrong}']\n")
     said = harvest("gather", *OPTIONS, code=1).stderr
+    assert f"harvest: {wrong}: status 400 (the gateway finds a mistake in the query of this URL)\n" in said
     assert f"harvest: {stream}: status 404 (no such Broker there, or it has no stream (stream = true))\n" in said
     monkeypatch.setenv("HARVEST_SERVE_TOKEN", "x" * 16)
     with gateway(harvest, "source") as url:
