@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 import uvloop
 
+from processors.collector import is_listing
 from schemas.jsonform import line
 from schemas.records import Root
 from streams.cli.broker_sources import collect_sources
@@ -41,6 +42,10 @@ INTERRUPTED = 130
 T = TypeVar("T")
 SEARCH = "search: harvest search WORDS, or harvest serve for a page in the browser"
 """The last line of a run: what to do with what was gathered."""
+SOURCE = " (a source of a Broker, collected as long as a definition names it)"
+"""In place of the advice to remove a root: the next run would add it again."""
+TOKEN, NO_STREAM = "a gateway with a token cannot be collected", "no such Broker there, or it has no stream (stream = true)"
+NO_QUERY = "the gateway finds a mistake in the query of this URL"
 
 
 class Stop:
@@ -215,12 +220,13 @@ class Gathering:
             failed = failures(runner.store, wanted)
             # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
+            sources = runs.sources(runner.store)
             doubted = [doubt for doubt in doubts(runner.store) if doubt.root in {root.url for root in wanted}]
             for doubt in doubted:
                 note(doubt.line + (hint if doubt.example == doubt.root else ""))
             for root, reason in failed:
                 if root not in {doubt.root for doubt in doubted}:
-                    note(f"{root}: {reason}{'' if any(each in reason for each in (ALLOW, CLOSED, HELD)) else hint}")
+                    note(f"{root}: {reason}{_advice(root, reason, SOURCE if root in sources else hint)}")
             upkeep.upkeep(runner, self.settings.retention)
         if not (self.quiet or self.json):
             note(SEARCH)
@@ -278,3 +284,16 @@ def _each(*calls: Callable[[], None]) -> Callable[[], None]:
             each()
 
     return call
+
+
+def _advice(root: str, reason: str, hint: str) -> str:
+    """Return what stands behind the reason why a root was not gathered: what it means for a stream, else the hint."""
+    if any(each in reason for each in (ALLOW, CLOSED, HELD)):
+        return ""
+    if is_listing(root) and reason == "status 401":
+        return f" ({TOKEN})"
+    if is_listing(root) and "/brokers/" in root and reason == "status 404":
+        return f" ({NO_STREAM})"
+    if is_listing(root) and "?" in root and reason == "status 400":
+        return f" ({NO_QUERY})"
+    return hint
