@@ -63,7 +63,7 @@ def register(harvest: Run, *registrations: Registration) -> None:
 
 
 def test_registered_gateways_are_asked(harvest: Run, serving: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Broker that has registered is asked, under however many names; a Gatherer is not, nor this gateway, however it is written."""
+    """A Broker that has registered is asked, under however many names; a Gatherer is not, nor this gateway, in any form."""
     sea, own, gatherer = Good("sea", WHALES), Good("own", WHALES), Good("gatherer", WHALES)
     urls = [serving(each) for each in (sea, own, gatherer)]
     monkeypatch.setenv("HARVEST_REGISTRY_URL", urls[1].replace("http:", "HTTP:"))
