@@ -166,7 +166,7 @@ def test_gateway_options_have_the_defaults_of_their_section() -> None:
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
     options = set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"}
-    assert options == set(GatewayOptions._fields) - {"facets"}
+    assert options == set(GatewayOptions._fields) - {"facets", "broker", "stream"}
 
 
 def test_token_comes_from_a_file(tmp_path: Path) -> None:
