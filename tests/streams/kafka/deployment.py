@@ -74,7 +74,8 @@ class Deployment:
         """Stop the workers in order, if they run."""
         if self.worker is not None:
             self.worker.send_signal(signal.SIGTERM)
-            assert self.worker.wait() == 0, self.log()[-LOG:]
+            code = self.worker.wait()
+            assert code == 0, f"exit code {code}: {self.log()[-LOG:]}"
         self.worker = None
 
     def restart(self) -> None:
