@@ -164,7 +164,8 @@ class EdgeRunner:
                 self._moved.add(partition)
 
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        if not places:
+        # A worker that leaves reads nothing any more. While its client closes, the group does not answer either.
+        if not places or self._stop():
             return
         for place in retry_coordinator(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop):
             low, _ = retry_coordinator(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)

@@ -176,6 +176,19 @@ def test_paused_partitions_resume_after_assignment(monkeypatch: pytest.MonkeyPat
     assert world.client.paused == set()
 
 
+def test_partitions_that_come_while_leaving_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions that are assigned after the signal to stop are not opened, and the broker is asked nothing about them."""
+    world = World(monkeypatch)
+
+    def asks(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    world.client.committed = asks
+    world.runner._stop = lambda: True
+    world.assign(2)
+    assert world.runner.places() == [(TOPIC, 0), (TOPIC, 1)]
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_failed_commit_is_repeated(monkeypatch: pytest.MonkeyPatch, asynchronous: bool) -> None:
     """Offsets whose commit raised an error, or was refused for one partition, are in the next commit."""
