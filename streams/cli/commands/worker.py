@@ -10,6 +10,7 @@ from streams.cli.common import Config, Data, Failure, printable, settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from streams.config.settings import Settings
 
@@ -26,6 +27,14 @@ def worker(
 
     A single STAGE runs in this process. Several, or all, run in one process each, which is restarted when it ends.
     """
+    from streams.kafka.worker.stopping import stoppable
+
+    with stoppable():
+        _run(stages or (), data, config)
+
+
+def _run(stages: Sequence[str], data: Path | None, config: Path | None) -> None:
+    """Run the stages. Raises Failure, and what `run_stage` raises."""
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings

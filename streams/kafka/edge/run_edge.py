@@ -18,6 +18,7 @@ from streams.kafka.client.producer import worker_client
 from streams.kafka.edge.edges import EdgeRunner
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
+from streams.kafka.worker.stopping import limit_stop
 from streams.kafka.worker.worker import Context
 from streams.store import BodyStore
 from streams.telemetry import Written
@@ -95,6 +96,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer, blobs: Bod
     stopped, loop = threading.Event(), asyncio.get_running_loop()
 
     def leave(*_: object) -> None:
+        limit_stop()
         stopped.set()
         blobs.stop()
         with suppress(RuntimeError):  # the loop is closed: the process is about to exit

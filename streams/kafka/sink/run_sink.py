@@ -14,6 +14,7 @@ from schemas.ports import Follower
 from sinks.index.errors import IndexUnreachable
 from streams.kafka.sink.index_sink import IndexSink, sink_options
 from streams.kafka.sink.position import FIRST, LONGEST
+from streams.kafka.worker.stopping import limit_stop
 from streams.kafka.worker.worker import Context
 from streams.operations.feed import open_feed
 from streams.operations.indexes import open_index_at
@@ -33,8 +34,13 @@ def run_sink(context: Context) -> None:
     settings, telling, stop = context.settings, context.telling, threading.Event()
     telling.stopping = stop.is_set
     broker = context.stage.name.removeprefix("index.")
+
+    def leave(*_: object) -> None:
+        limit_stop()
+        stop.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, leave)
     note = logging.getLogger("harvest").warning
     ask: Callable[[], Follower] = partial(
         open_index_at, settings.index_url, settings.index_name, settings.folder, broker, languages=settings.languages
