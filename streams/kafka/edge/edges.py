@@ -33,6 +33,7 @@ from schemas.records import Rejected
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
 from streams.kafka.client.brokers import TIMEOUT, is_transient, retry_coordinator
+from streams.kafka.client.closing import close_consumer
 from streams.kafka.client.cluster import ClusterError
 from streams.kafka.client.commits import decode_commit, encode_metadata
 from streams.kafka.edge.outbox import Outbox
@@ -124,7 +125,7 @@ class EdgeRunner:
                 self._commit(asynchronous=False)
         finally:
             # Even after a failure: without leaving the group, the partitions stay unassigned until the session expires.
-            self._consumer.close()
+            close_consumer(self._consumer.close)
 
     def places(self) -> list[tuple[str, int]]:
         """Return the open partitions; may be called from another thread."""

@@ -33,6 +33,7 @@ from schemas.ports import BrokerIndex, Follower, Logged
 from sinks.feed.feed import Feed
 from sinks.index.errors import IndexMoved
 from streams.kafka.client.brokers import is_transient
+from streams.kafka.client.closing import close_consumer
 from streams.kafka.client.cluster import Cluster, ClusterError, cluster_error, membership
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
@@ -127,7 +128,7 @@ class IndexSink:
             self._leave()
             self._pool.shutdown()
             self._behind.shutdown()
-            self._consumer.close()
+            close_consumer(self._consumer.close)
 
     # ---- for other threads ---------------------------------------------------------------------------------------
 

@@ -10,9 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from typer.testing import CliRunner
 
 from streams.cli.app import app
+from streams.kafka.client.closing import close_consumer
 from streams.kafka.worker.stopping import stoppable
 from tests.servers.sharing import SESSION
 from tests.streams.kafka.conftest import Broker
@@ -127,6 +129,18 @@ worker.execute_from_commandline()"""
     assert done.returncode == 1
     assert "Error while stopping" in done.stderr
     assert done.stderr.rstrip().endswith("RuntimeError: the reason")
+
+
+def test_consumer_that_does_not_close_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    """A consumer whose client never returns from its close is left after some time, with a warning; an error is raised."""
+    assert close_consumer(lambda: None)
+    with pytest.raises(KafkaException):
+        close_consumer(lambda: (_ for _ in ()).throw(KafkaException("fails")))
+    assert not caplog.messages
+    never = threading.Event()
+    assert not close_consumer(never.wait, 0.1)
+    never.set()
+    assert caplog.messages == ["the client of Kafka has not left its group within 0.1 s; it is left as it is"]
 
 
 def test_stop_is_limited() -> None:
