@@ -3,7 +3,7 @@
 Strategy: the kind of a stage selects its runner (`RUNNERS`): a `Stage` is a Faust agent, an `Edge` of kind "fetch", "sandbox" or
 "sink" a plain consumer. Only modules that the stage needs are imported.
 
-A runner blocks until SIGTERM or SIGINT, and then exits in order. Any other end exits with 1.
+A runner blocks until SIGTERM or SIGINT, and then leaves in order, which ends the process. Any other end exits with 1.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from streams.kafka.client.registry import wire
 from streams.kafka.client.security import Security
 from streams.kafka.client.topic_identity import TopicWatch
 from streams.kafka.worker.holding import LATELY, hold_refused, refusal
+from streams.kafka.worker.stopping import end_process
 from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
@@ -190,7 +191,10 @@ def runnable_stages(drawn: Topology) -> tuple[str, ...]:
 def run_stage(
     name: str, settings: WorkerSettings, health: Health | None = None, metrics: Metrics | None = None, logs: Logs | None = None
 ) -> None:
-    """Run a stage until a signal; it reports to `health`, `metrics`, `logs`. Raises BrokerError, KeyError, OSError."""
+    """Run a stage until a signal, which ends the process; it reports to `health`, `metrics`, `logs`.
+
+    Raises BrokerError, KeyError, OSError.
+    """
     stage = worker_topology(settings).stage(name)
     said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
     telling = WorkerTelemetry(stage.name, settings.prefix, settings.stall, *said)
@@ -204,6 +208,8 @@ def run_stage(
     except (Exception, SystemExit) as error:
         context.hold(refused=is_refusal(error))
         raise
+    if telling.stopping():
+        end_process()
 
 
 RUNNERS: Mapping[str, str] = {

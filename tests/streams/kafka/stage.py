@@ -20,6 +20,7 @@ from streams.kafka.decide.agents import Decider
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import tables
 from streams.kafka.decide.sending import Outgoing, RecordPosition
+from streams.kafka.worker.stopping import end_process
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.streams.kafka import stacks
 
@@ -83,3 +84,4 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
 if __name__ == "__main__":
     stacks.told()
     main(*sys.argv[1:])
+    end_process()

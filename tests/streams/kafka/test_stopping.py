@@ -143,6 +143,27 @@ def test_consumer_that_does_not_close_is_left(caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == ["the client of Kafka has not left its group within 0.1 s; it is left as it is"]
 
 
+@pytest.mark.parametrize(("asked", "code"), [(True, 0), (False, 9)])
+def test_worker_that_left_in_order_ends_at_once(asked: bool, code: int, tmp_path: Path) -> None:
+    """A worker that has left in order ends with 0, whatever would happen while the interpreter ends; it returns if nobody asked."""
+    done = python(
+        """import atexit, os, sys
+from pathlib import Path
+from streams.kafka.worker import worker
+def left(context):
+    context.telling.stopping = lambda: sys.argv[2] == "True"
+    print("left")
+atexit.register(lambda: (sys.stdout.flush(), os._exit(9)))
+sys.modules["runners"] = sys.modules["__main__"]
+worker.RUNNERS = dict.fromkeys(worker.RUNNERS, "runners:left")
+worker.partitions = lambda *_: 1
+worker.run_stage("catalog", worker.WorkerSettings(brokers=("127.0.0.1:1",), folder=Path(sys.argv[1])))""",
+        tmp_path,
+        str(asked),
+    )
+    assert (done.returncode, done.stdout) == (code, "left\n"), done.stderr
+
+
 def test_stop_is_limited() -> None:
     """A process that is still there some time after it was to stop ends with 1, and shows where its threads are."""
     done = python("""import time

@@ -23,6 +23,7 @@ from faust.sensors import Sensor
 
 from streams.kafka.decide import client_workarounds
 from streams.kafka.decide.recovering import manager
+from streams.kafka.worker.stopping import end_process
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -251,3 +252,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    end_process()
