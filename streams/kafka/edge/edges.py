@@ -70,6 +70,8 @@ class EdgeRunner:
         """State last applied to all partitions; None: partitions were assigned since, and have none yet."""
         self._wake = asyncio.Event()
         self._stop: Callable[[], bool] = lambda: False
+        self._failure: KafkaException | None = None
+        """Why assigned partitions could not be opened."""
         self._moved: set[int] = set()
         self._bare: set[tuple[int, int]] = set()
         """Records (partition, offset) whose dead letters are too large for the log and are now sent without bytes."""
@@ -116,6 +118,7 @@ class EdgeRunner:
 
     async def close(self) -> None:
         """Send what is finished, commit it, and leave the group."""
+        self._stop = lambda: True
         try:
             # What cannot be stored is not sent, and is repeated by the next owner.
             with suppress(KafkaException, StoreError):
@@ -145,6 +148,8 @@ class EdgeRunner:
             self._paused = self._buffer.full
             (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
         messages = self._consumer.consume(POLL, 0)
+        if self._failure is not None:
+            raise self._failure
         for message in messages:
             self._take(message)
         return bool(messages)
@@ -168,16 +173,27 @@ class EdgeRunner:
         # A worker that leaves reads nothing any more. While its client closes, the group does not answer either.
         if not places or self._stop():
             return
-        for place in retry_coordinator(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop):
-            low, _ = retry_coordinator(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)
-            committed = decode_commit(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
-            start = max(committed.next, low)
-            done = frozenset(offset for offset in committed.done if offset > start)
-            self._edge.open(place.partition, Offsets(start, done))
-            self._buffer.open(place.partition, start, done)
-            consumer.incremental_assign([TopicPartition(place.topic, place.partition, start)])
+        try:
+            known = retry_coordinator(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop)
+            starts = {place.partition: self._start(consumer, place) for place in known}
+            # All in one call: a client that has only some of them cannot give them back, and does not close.
+            consumer.incremental_assign([TopicPartition(self._topic, partition, at.next) for partition, at in starts.items()])
+        except KafkaException as error:
+            # Raised when the client has returned: its next callback would run with it, which may crash the process.
+            self._failure = error
+            return
+        for partition, at in starts.items():
+            self._edge.open(partition, at)
+            self._buffer.open(partition, at.next, at.done)
         self._paused = None
         self._edge.taken()
+
+    def _start(self, consumer: Consumer, place: TopicPartition) -> Offsets:
+        """Return where to begin in a partition, by what was committed. Raises KafkaException."""
+        low, _ = retry_coordinator(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)
+        committed = decode_commit(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
+        start = max(committed.next, low)
+        return Offsets(start, frozenset(offset for offset in committed.done if offset > start))
 
     def _on_revoke(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
         with suppress(KafkaException):

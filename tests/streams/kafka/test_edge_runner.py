@@ -179,14 +179,32 @@ def test_paused_partitions_resume_after_assignment(monkeypatch: pytest.MonkeyPat
 def test_partitions_that_come_while_leaving_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions that are assigned after the signal to stop are not opened, and the broker is asked nothing about them."""
     world = World(monkeypatch)
-
-    def asks(*_: object, **__: object) -> None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-
-    world.client.committed = asks
+    world.client.committed = None
     world.runner._stop = lambda: True
     world.assign(2)
     assert world.runner.places() == [(TOPIC, 0), (TOPIC, 1)]
+
+
+def test_partitions_are_opened_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the start of one new partition cannot be learned, none is assigned or opened; the error is raised outside of the callback.
+
+    A client with only some of its partitions never closes; and it crashes if an error is raised in its callback.
+    """
+    world = World(monkeypatch)
+
+    def ends(place: TopicPartition, timeout: float) -> tuple[int, int]:
+        if place.partition == 1:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return 0, 10
+
+    monkeypatch.setattr(edges, "retry_coordinator", lambda ask, _: ask())
+    world.client.get_watermark_offsets = ends
+    world.runner._on_lost(world.client, world.places(0, 1))
+    world.client.assigned = []
+    world.assign(0, 1)
+    assert (world.client.assigned, world.runner.places()) == ([], [])
+    with pytest.raises(KafkaException):
+        world.runner._read()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
