@@ -1,7 +1,8 @@
 """Closing of consumers, with an end.
 
-Cause: if its broker goes away at that moment, librdkafka 2.16 may wait for its group without end (`rd_kafka_consumer_close`). A
-consumer that has committed loses nothing: its group notices that it is gone when its session is over.
+Cause: librdkafka 2.16 waits without end for partitions that were not given back (`rd_kafka_consumer_close`): so it does, without a
+broker, if a callback has assigned only some of them. A consumer that has committed loses nothing: its group notices that it is gone
+when its session is over.
 """
 
 from __future__ import annotations
