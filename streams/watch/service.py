@@ -21,9 +21,10 @@ from typing import Self
 from processors.essence.listing import chunks
 from processors.frontier import stage
 from processors.identity import file_url, frontier_key
-from schemas.records import CrawlEvent, Link, Plan, Record, Root
+from schemas.records import DOUBT, CrawlEvent, Link, Plan, Record, Root
 from streams.clock import now_ms
 from streams.embedded import Embedded, runs
+from streams.embedded.outcomes import doubts
 from streams.watch.pending import Batch
 from streams.watch.places import Reach, place_of
 from streams.watch.watcher import Watcher, WatchSettings
@@ -61,6 +62,8 @@ class RootWatch:
         self._look = self._check = 0.0
         self._ends: Sequence[int] = ()
         self._idle = ""
+        self._doubted = 0
+        """Number of rejections for a doubt at the last look."""
 
     def __enter__(self) -> Self:
         self._renew_terms()
@@ -84,13 +87,27 @@ class RootWatch:
         if not self._off and time.monotonic() >= self._look:
             self._look = time.monotonic() + LOOK
             self._look_up_roots()
+        self._look_for_work()
 
     def idle(self) -> str:
-        """Return a line about what is waited for if nothing is left to do, "" otherwise. Looks once a second."""
+        """Return a line about what is waited for if nothing was left to do at the last look, "" otherwise."""
+        return self._idle
+
+    def _look_for_work(self) -> None:
         if time.monotonic() >= self._check:
             self._check = time.monotonic() + LOOK
             self._idle = self._waits() if self._runner.finished() else ""
-        return self._idle
+            if self._idle:
+                self._name_doubts()
+
+    def _name_doubts(self) -> None:
+        """Name the removals in doubt, if there are others since the last time. All rows are read, so only while nothing is done."""
+        number = sum(count for reason, count in self._runner.tally.rejected.items() if reason.startswith(DOUBT))
+        if number != self._doubted:
+            self._doubted = number
+            for doubt in doubts(self._runner.store):
+                # A gather is refused beside this service.
+                self._say(doubt.line_with("harvest roots add"))
 
     def _waits(self) -> str:
         known, polled = self._watcher.watched, self._watcher.polled

@@ -98,6 +98,20 @@ def test_root_added_beside_the_service_is_watched(harvest: Any, tree: Path) -> N
 
 
 @pytest.mark.slow(20)
+def test_service_names_removals_in_doubt(harvest: Any, tree: Path) -> None:
+    """A root that becomes empty is named with the command that accepts this beside the service, which then removes it."""
+    (tree / "notes" / "copy.txt").unlink()
+    harvest("gather", tree / "notes", "--quiet")
+    with running(harvest) as process:
+        (tree / "notes" / "a.txt").unlink()
+        line = next(line for line in iter(process.stderr.readline, b"") if b"removal in doubt" in line)  # type: ignore[union-attr]
+        assert b"harvest roots add --accept-removals file://" in line
+        assert found(harvest, "Ishmael", "a.txt")()
+        harvest("roots", "add", "--accept-removals", tree / "notes")
+        until(found(harvest, "Ishmael"), process)
+
+
+@pytest.mark.slow(20)
 def test_service_takes_the_refresh_of_the_settings(harvest: Any, tree: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """`roots.refresh` changed later holds for the roots that a service knows, local ones and others."""
     harvest("gather", tree, site.url, "--pause", "0", "--allow", "127.0.0.0/8", "--quiet")
