@@ -17,7 +17,7 @@ class WatchSection(Section):
     and polling on file systems that report only a part of the changes (NFS, SMB, FUSE, overlay). Roots for which the system has too
     few watches are polled, too."""
     interval: float = Field(default=2.0, ge=0.1, le=86_400)
-    """Time between two readings of polled folders; ten times as long as one takes, if that is more."""
+    """Time between two readings of polled folders; three times as long as one takes, if that is more."""
     pause: float = Field(default=0.5, ge=0.05, le=60)
     """Time without a further change of a file or folder after which it is visited. One that never rests is visited now and then."""
     burst: int = Field(default=10_000, gt=0, le=1 << 50)

@@ -36,9 +36,13 @@ TICK = 0.1
 """Seconds between two looks whether waiting changes rest."""
 CHECK = 5.0
 """Seconds between two looks at the mounted file systems."""
-SHARE = 10
+SHARE = 3
 """Polled folders are read again after so many times as long as a reading takes."""
-LIMITS = "/proc/sys/fs/inotify/"
+LIMITS = {
+    "fs.inotify.max_user_watches": "/proc/sys/fs/inotify/max_user_watches",
+    "user.max_inotify_watches": "/proc/sys/user/max_inotify_watches",
+}
+"""Limits of the watches of a user, and of those in a user namespace (a container), by name with the file that has the value."""
 
 Method = Literal["auto", "events", "poll", "off"]
 
@@ -182,6 +186,7 @@ class Watcher:
                 for point in mounts.silent_below(place.path) if auto else ():
                     self._polled.add(place, point)
         self._count()
+        self._next_poll = time.monotonic() + self._settings.interval
         self._visit([place.url])
 
     def _drop(self, place: Place) -> None:
@@ -200,7 +205,7 @@ class Watcher:
         self._polled.add(place)
         limit = ""
         if error.errno == errno.ENOSPC:
-            limit = f" (raise fs.inotify.max_user_watches, which is {_limit('max_user_watches')}; a folder takes one)"
+            limit = f" (raise {_limit_of_watches()}; a folder takes one)"
         self.lines.put(f"{place.url}: not all of its folders can be watched{limit}; {self._polls}")
 
     def _take_events(self, events: EventTrees, now: float) -> None:
@@ -246,12 +251,16 @@ class Watcher:
 
     @property
     def _polls(self) -> str:
-        return f"they are read every {self._settings.interval:g} s instead, or as often as that takes a tenth of the time"
+        return f"they are read every {self._settings.interval:g} s instead, or as often as that takes a quarter of the time"
 
 
-def _limit(name: str) -> str:
-    """Return a limit of the system as text."""
-    try:
-        return f"{int(Path(LIMITS, name).read_text('ascii')):,}"
-    except (OSError, ValueError):
-        return "unknown"
+def _limit_of_watches() -> str:
+    """Return the name and value of the limit that is reached first."""
+    values: dict[str, int] = {}
+    for name, file in LIMITS.items():
+        with suppress(OSError, ValueError):
+            values[name] = int(Path(file).read_text("ascii"))
+    if not values:
+        return "fs.inotify.max_user_watches"
+    lowest = min(values, key=lambda name: values[name])
+    return f"{lowest}, which is {values[lowest]:,}"
