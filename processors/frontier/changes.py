@@ -5,7 +5,8 @@ known is left to the listing of its folder, which the watcher names too when ent
 never a run, and admission, selection and removal are those of any listing.
 
 Laws:
-- What changes while a request is in flight may have been read before the change: it is requested once more after the answer.
+- What changes while a request is in flight may have been read before the change: it is requested once more after the answer. The
+  same holds for what is in flight when another run of its root begins.
 - A child that its listing states to have changed after its request was made counts as such.
 - A child that a request found missing, and a later listing of its folder has, is requested.
 - What only paused roots ask for is not requested.

@@ -6,7 +6,7 @@ is watched: what changed before that, or while nothing was running, is found so.
 Laws:
 - A root that cannot be watched by events is polled: there are not enough watches or instances, or its file system is silent.
 - Notices that the kernel has dropped, and bursts, end in a visit of the whole root: no change is lost.
-- A root is watched anew when a file system is mounted on it, or below it, or unmounted there.
+- A root is watched anew when a file system is mounted on it, or below it, or unmounted there, and when it is another folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Watcher:
         self._wanted: SimpleQueue[dict[str, Place]] = SimpleQueue()
         self._places: dict[str, Place] = {}
         self._mounts: dict[str, object] = {}
-        """The mounts that each root depends on."""
+        """The mounts that each root depends on, and which folder it is."""
         self._stopping = threading.Event()
         self._events: EventTrees | None = None
         self._polled = PolledTrees(reach, self._stopping.is_set)
@@ -173,7 +173,7 @@ class Watcher:
     def _start(self, place: Place, mounts: Mounts) -> None:
         """Watch a place, and have it visited."""
         self._places[place.url] = place
-        self._mounts[place.url] = mounts.about(place.path)
+        self._mounts[place.url] = _standing(place, mounts)
         auto = self._settings.method == "auto"
         if self._events is None or (auto and mounts.is_silent(place.path)):
             self._polled.add(place)
@@ -230,7 +230,7 @@ class Watcher:
     def _check_mounts(self, now: float) -> None:
         mounts = Mounts.read()
         for place in list(self._places.values()):
-            if self._mounts[place.url] != mounts.about(place.path):
+            if self._mounts[place.url] != _standing(place, mounts):
                 self._drop(place)
                 self._start(place, mounts)
 
@@ -252,6 +252,16 @@ class Watcher:
     @property
     def _polls(self) -> str:
         return f"they are read every {self._settings.interval:g} s instead, or as often as that takes a quarter of the time"
+
+
+def _standing(place: Place, mounts: Mounts) -> object:
+    """Return the mounts that a root depends on, and of a folder its identity: it may be another one, by a link above it, say."""
+    found = None
+    if place.is_folder:
+        with suppress(OSError):
+            stated = os.stat(place.path)
+            found = (stated.st_dev, stated.st_ino)
+    return mounts.about(place.path), found
 
 
 def _limit_of_watches() -> str:

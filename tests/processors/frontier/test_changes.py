@@ -74,6 +74,16 @@ def test_change_during_a_request_is_requested_after_it(partition: Partition, out
     assert requests(partition.answer(again, "unchanged", validators=SEEN)) == []
 
 
+def test_run_during_a_request_repeats_it_after_the_answer(partition: Partition) -> None:
+    """A file or folder that is being read when another run of its root begins is read once more, since it may have changed."""
+    gathered(partition, FILE)
+    changed(partition, FOLDER)
+    (first,) = changed(partition, FILE)
+    assert requests(partition.seed(url=FOLDER, host="", depth=-1, urls=0, run="2")) == []
+    (again,) = requests(partition.answer(first, validators=SEEN))
+    assert (again.url, requests(partition.answer(again, "unchanged", validators=SEEN))) == (FILE, [])
+
+
 def test_redelivered_change_repeats_its_request(partition: Partition) -> None:
     """A change that is delivered again gives the same request again, and so does an answer that caused one."""
     gathered(partition, FILE)

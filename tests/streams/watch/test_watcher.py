@@ -141,6 +141,24 @@ def test_silent_file_system_is_polled(
     assert set(polled) == {(bytes(top / "sub"), None), (bytes(top), bytes(top / "sub"))}
 
 
+def test_root_that_is_another_folder_is_watched(
+    reach: Reach, top: Path, place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A root that is another folder, since a link above it leads elsewhere now, is watched anew and visited."""
+    monkeypatch.setattr(watcher, "CHECK", 0.1)
+    other, link = top.parent / "other", top.parent / "link"
+    (other / "sub").mkdir(parents=True)
+    link.symlink_to(top)
+    root = place(link / "sub")
+    with watching(reach, root) as made:
+        visited(made, root)
+        (top.parent / "next").symlink_to(other)
+        (top.parent / "next").replace(link)
+        visited(made, root)
+        (other / "sub" / "new.txt").write_text("new")
+        until(made, lambda batch: bytes(link / "sub") + b"/" in batch.paths)
+
+
 def test_mounted_file_system_is_watched(
     reach: Reach, top: Path, place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
 ) -> None:
