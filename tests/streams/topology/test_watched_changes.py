@@ -54,7 +54,7 @@ def _above(name: str) -> str:
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("seed", range(40))
 def test_no_reported_change_is_lost(seed: int, partitions: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """Files are written, changed, moved and removed while earlier changes are still under way; the end has the last state of each."""
+    """Files are written, changed, moved and removed while earlier changes are under way; the end has the last state of each."""
     rng = random.Random(seed)
     simulator = make_simulator(world, partitions, rng)
     for number in range(8):

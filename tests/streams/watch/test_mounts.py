@@ -7,13 +7,13 @@ import pytest
 from streams.watch.mounts import Mounts
 
 MOUNTS = Mounts(
-    {b"/": "ext4", b"/home": "nfs4", b"/home/local": "xfs", b"/mnt/a b": "fuse.sshfs", b"/mnt/a b/c": "cifs", b"/mnt/ab": "9p"}
+    {b"/": "ext4", b"/data": "nfs4", b"/data/local": "xfs", b"/mnt/a b": "fuse.sshfs", b"/mnt/a b/c": "cifs", b"/mnt/ab": "9p"}
 )
 
 
 @pytest.mark.parametrize(
     ("path", "silent"),
-    [(b"/", False), (b"/srv/x", False), (b"/home", True), (b"/home/me/x", True), (b"/home/local/x", False), (b"/homes", False)],
+    [(b"/", False), (b"/srv/x", False), (b"/data", True), (b"/data/me/x", True), (b"/data/local/x", False), (b"/databank", False)],
 )
 def test_type_of_the_nearest_mount_decides(path: bytes, silent: bool) -> None:
     """A path is polled if the mount point nearest above it is that of a network file system, of FUSE or of layers."""
