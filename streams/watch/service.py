@@ -26,9 +26,11 @@ from streams.clock import now_ms
 from streams.embedded import Embedded, runs
 from streams.embedded.outcomes import doubts
 from streams.watch.pending import Batch
-from streams.watch.places import Reach, place_of
+from streams.watch.places import Place, Reach, place_of
 from streams.watch.watcher import Watcher, WatchSettings
 
+BEGIN = 2.0
+"""Seconds that a service waits at its start until its roots are watched; it begins without, if that takes longer."""
 LOOK = 1.0
 """Seconds between two looks for new roots, and between two checks whether anything is left to do."""
 
@@ -69,10 +71,21 @@ class RootWatch:
         self._renew_terms()
         if not self._off:
             self._watcher.start()
+            self._begin(self._look_up_roots())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._watcher.close()
+
+    def _begin(self, places: Iterable[Place]) -> None:
+        """Wait a moment until the roots are watched. What is to be gathered anyway after that need not be visited besides."""
+        left, awaited = {place.url for place in places}, runs.awaited(self._runner.store)
+        until = time.monotonic() + BEGIN
+        with suppress(Empty):
+            while left and self._watcher.error is None:
+                batch = self._watcher.batches.get(timeout=max(0.0, until - time.monotonic()))
+                left.difference_update(batch.roots)
+                self._append(batch._replace(roots=tuple(url for url in batch.roots if url not in awaited)))
 
     def seen(self) -> None:
         """Append what has changed. Raises the error that ended the watching, and StoreError."""
@@ -116,15 +129,17 @@ class RootWatch:
         refresh = f"next refresh {day(min(due), now_ms())}" if due else "no refresh is due"
         return ", ".join(["idle", *([watching] if known else []), refresh])
 
-    def _look_up_roots(self) -> None:
-        """Have all local roots watched that are not paused."""
+    def _look_up_roots(self) -> list[Place]:
+        """Have all local roots watched that are not paused, and return them; none if no event has arrived since the last call."""
         ends = self._runner.store.ends("crawl")
         if ends == self._ends:
-            return
+            return []
         self._ends = ends
         paused = runs.paused(self._runner.store)
-        places = (place_of(root) for root in runs.roots(self._runner.store) if root.url not in paused)
-        self._watcher.watch(place for place in places if place is not None)
+        found = [place_of(root) for root in runs.roots(self._runner.store) if root.url not in paused]
+        places = [place for place in found if place is not None]
+        self._watcher.watch(places)
+        return places
 
     def _renew_terms(self) -> None:
         """Have roots visited whose times are others now; those that are watched are visited anyway."""

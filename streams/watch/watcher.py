@@ -187,7 +187,7 @@ class Watcher:
                     self._polled.add(place, point)
         self._count()
         self._next_poll = time.monotonic() + self._settings.interval
-        self._visit([place.url])
+        self.batches.put(Batch((), (place.url,)))
 
     def _drop(self, place: Place) -> None:
         """Watch a place no more."""
