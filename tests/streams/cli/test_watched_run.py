@@ -97,6 +97,17 @@ def test_root_added_beside_the_service_is_watched(harvest: Any, tree: Path) -> N
         until(found(harvest, "capybara", "new.txt"), process)
 
 
+@pytest.mark.slow(10)
+def test_root_that_is_to_be_gathered_is_visited_once(harvest: Any, tree: Path) -> None:
+    """A root that was added before the service starts is gathered once: watching it causes no second visit."""
+    harvest("roots", "add", tree)
+    with running(harvest) as process:
+        line = next(line for line in iter(process.stderr.readline, b"") if b"idle, watching 1 root" in line)  # type: ignore[union-attr]
+        assert line.startswith(b"harvest: idle, watching 1 root")
+        harvest("search", "whale")
+    assert sum(line["value"]["kind"] == "seeded" for line in harvest.lines("cat", "crawl")) == 1
+
+
 @pytest.mark.slow(20)
 def test_service_names_removals_in_doubt(harvest: Any, tree: Path) -> None:
     """A root that becomes empty is named with the command that accepts this beside the service, which then removes it."""
