@@ -142,12 +142,13 @@ class RootWatch:
         return places
 
     def _renew_terms(self) -> None:
-        """Have roots visited whose times are others now; those that are watched are visited anyway."""
+        """Have roots visited whose times are others now; those that are watched, and not to be gathered yet, are visited anyway."""
         store = self._runner.store
-        plans, paused = runs.plans(store), runs.paused(store)
+        plans, paused, awaited = runs.plans(store), runs.paused(store), runs.awaited(store)
         for root in runs.roots(store):
             renewed = self._terms(root, plans.get(root.url, Plan()))
-            if renewed != root and root.url not in paused and (self._off or place_of(root) is None):
+            visited = not self._off and place_of(root) is not None and root.url not in awaited
+            if renewed != root and root.url not in paused and not visited:
                 runs.ask(store, renewed)
 
     def _append(self, batch: Batch) -> None:
