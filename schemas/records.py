@@ -64,6 +64,7 @@ CrawlKind = Literal[
     "granted",
     "registered",
     "deregistered",
+    "changed",
 ]
 LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other", "listing"]
 Outcome = Literal["fetched", "unchanged", "gone", "expired"]

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from processors.frontier import root_index
 from processors.frontier.budget import FULL
 from processors.frontier.budget_home import HomeHandlers
+from processors.frontier.changes import ChangeHandlers, has_returned
 from processors.frontier.doubt import Vanished
 from processors.frontier.listed_rows import with_listing
 from processors.frontier.requests import Output, is_described_by_listing
@@ -29,7 +30,7 @@ from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 
-class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
+class DiscoveryHandlers(SitemapHandlers, HomeHandlers, ChangeHandlers):
     """Handler of `discovered`."""
 
     def discovered(self, event: CrawlEvent) -> Iterator[Output]:
@@ -164,6 +165,7 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
 
     def _found_known(self, host: str, digest: bytes, known: UrlState, root: Root, here: Waiting) -> Iterator[Output]:
         """Add a root to a known URL, and request it if it is due in this run or has changed."""
+        back = has_returned(known, listed=here.listed)
         known = self._returned(host, digest, known, listed=here.listed)
         if here.exempt and not known.exempt:
             known = known.but(exempt=True)
@@ -186,7 +188,8 @@ class DiscoveryHandlers(SitemapHandlers, HomeHandlers):
             known = known if wanted else self.confirm_listed(host, digest, known)
         else:
             known, wanted = self.compare_mark(host, digest, known, root, here)
-            wanted = wanted or (news and not listed_with)
+            wanted = wanted or back or (news and not listed_with)
+            known = known if wanted or again else self.note_later_change(host, digest, known, here.link)
             if not wanted and self.is_listed_unchanged(host, known, root, here):
                 known = self.confirm_listed(host, digest, known)
         yield from self.confirmations(known)

@@ -8,7 +8,7 @@ Laws:
   above it may be missing too.
 - Held are: a root that was fetched before and is missing or unreadable; the children of an empty root, of an empty folder that had
   many objects, and of a folder that is now another one or on another device; a part of another Gatherer's database, which is one
-  URL with many summaries; and whatever would make a root lose more than a share of its objects in one run.
+  URL with many summaries; and whatever would make a root lose more than a share of its objects in one run, and in one day of it.
 - What is held stays so, whatever else changes in its folder. A doubt is settled by the return of the object, by a run that accepts
   removals (`Root.accept`), or by the time-to-live, counted from when the object was first found missing.
 - What is another kind of object now (a file instead of a folder) is no doubt: its place can be read.
@@ -29,6 +29,8 @@ from schemas.records import DOUBT, REPLACED, CrawlEvent, FetchedObject, Link, Re
 
 ALL = 1 << 40
 """Losses of a root that is missing itself: more than any share."""
+WINDOW = 86_400_000
+"""ms after the first loss of a root in which its losses are added up: a service has one run for as long as it lasts."""
 Vanished = Sequence[tuple[bytes, UrlState]]
 """Digest and row of each child that a listing no longer has."""
 
@@ -85,9 +87,10 @@ class DoubtHandlers(ConfirmHandlers):
     def _loses_too_much(self, root: Root, lost: int) -> bool:
         """Return whether a root would lose more than its share in this run; count the losses if not."""
         losses = self.table.losses(root.url)
-        if losses.run != root.run:
+        passed = losses.lost < ALL and losses.since + WINDOW < self.now
+        if losses.run != root.run or passed:
             spread = 1 if scheme_of(root.url).paced else self.settings.partitions
-            losses = Losses(run=root.run, base=self.table.counted(root.url) * spread)
+            losses = Losses(run=root.run, base=self.table.counted(root.url) * spread, since=self.now)
         total = losses.lost + lost
         if losses.base >= self.settings.doubt_least and total > losses.base * self.settings.doubt_share:
             return True

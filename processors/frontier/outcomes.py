@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
+from processors.frontier.changes import ChangeHandlers
 from processors.frontier.politeness import OVERLOADED, after_answer, pause_of, rested
 from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
@@ -31,7 +32,7 @@ ENOUGH = 4
 """Answers in a row by which a host asks for fewer requests until its robots.txt is requested again, before any page."""
 
 
-class OutcomeHandlers(SitemapHandlers):
+class OutcomeHandlers(SitemapHandlers, ChangeHandlers):
     """Handlers of the events that the fetch edge writes to `crawl`."""
 
     def resolved(self, event: CrawlEvent) -> Iterator[Output]:
@@ -137,8 +138,8 @@ class OutcomeHandlers(SitemapHandlers):
             due = 0 if is_described_by_listing(known) and known.depth else self.now + self.refresh_of(known, root)
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
-            if known.whole:
-                # Another root found it meanwhile; its links must be admitted for that root too.
+            if known.whole or known.again:
+                # Another root found it meanwhile: its links must be admitted for that root too. Or it has changed since.
                 yield from self.ask(event.host, digest, known.but(due=due), root)
         yield from self.pump(event.host)
 
@@ -170,9 +171,13 @@ class OutcomeHandlers(SitemapHandlers):
             self._refetch(event)
             return
         digest, known = self._answered(event)
-        if known is not None and event.reason == NO_FOLDER and self.asks_server(known):
+        if known is None:
+            yield from self._answered_again(event, digest)
+        elif event.reason == NO_FOLDER and self.asks_server(known):
             self.table.enqueue(event.host, digest, known.but(state="queued"))
-        elif known is not None:
+        elif known.again:
+            yield from self.ask_changed(event.host, digest, known.but(state="failed"))
+        else:
             known = known.but(tries=known.tries + 1, whole=known.whole or event.reason == OTHER_BASE)
             if event.reason.startswith(DOUBT):
                 known = known.but(held=True, missing=known.missing or self.now)
@@ -207,6 +212,8 @@ class OutcomeHandlers(SitemapHandlers):
             yield from self._answered_again(event, digest)
         elif event.reason == NOT_LOCAL and self.asks_server(known):
             self.table.enqueue(event.host, digest, known.but(state="queued"))
+        elif known.again:
+            yield from self.ask_changed(event.host, digest, known.but(state="failed"))
         else:
             if known.probed:
                 self.suspect_marks(event.host, digest, self.known_root(known))

@@ -134,7 +134,7 @@ class RequestScheduler(PlanRules):
         asked = keep_digest(known, validators).but(
             state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators, probed=probed
         )
-        asked = asked if repeated else asked.but(pending=False, left_mark="")
+        asked = asked if repeated else asked.but(pending=False, left_mark="", again=False)
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,

@@ -2,7 +2,10 @@
 
 Strategy: lines, groups and patterns are read as Google's open parser reads them (google/robotstxt, robots.cc), errors in writing
 included: a missing colon, `Disalow`, bytes that are not UTF-8. Only the rules for this agent, or else those for `*`, are kept, in
-order of precedence, so that the first one that matches decides.
+order of precedence, so that the first one that matches decides. It is found without trying all of them, since a file may have
+40,000 patterns: rules without asterisks are looked up by the beginnings of the path, and one with asterisks is tried only if the
+path contains the first characters of its longest piece behind an asterisk; few patterns have no such piece, and those are always
+tried.
 
 Laws:
 - An empty file allows all; a group that names the agent hides the group of `*` (RFC 9309, 2.2.1). robots.txt itself is allowed.
@@ -17,10 +20,10 @@ Laws:
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
-
-from processors.frontier.robots_index import RuleIndex
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 MAX_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
@@ -29,6 +32,8 @@ MAX_LINE = 8 * 2_083 - 1
 MAX_SITEMAPS = 1_000
 """Sitemap lines that are read: as many links as an event may have."""
 SMALL = 16 * 1024
+GRAM = 4
+"""Characters of a piece by which a rule is found."""
 
 _AGENT = ("user-agent", "useragent", "user agent")
 _ALLOW = ("allow",)
@@ -46,6 +51,73 @@ _SPACES = " \t\v\f"
 _UNRESERVED = re.compile(r"[\w.~-]", re.ASCII)
 _SPECIAL = re.compile(r"%([0-9A-Fa-f]{2})?|[^!-~]|[\"<>\\^`{|}]")
 """An escape, a lone percent sign, and characters that URLs have only escaped (RFC 3986, 2)."""
+
+
+class Pattern(Protocol):
+    """A pattern, split at its asterisks."""
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Return the pieces between the asterisks."""
+        ...
+
+    @property
+    def anchored(self) -> bool:
+        """Return whether it matches only up to the end of a path."""
+        ...
+
+    def matches(self, path: str) -> bool:
+        """Return whether the pattern matches a path."""
+        ...
+
+
+R = TypeVar("R", bound=Pattern)
+
+
+class RuleIndex(Generic[R]):
+    """An index of rules in order of precedence."""
+
+    def __init__(self, rules: Sequence[R]) -> None:
+        self._rules = rules
+        self._exact: dict[str, int] = {}
+        self._beginnings: dict[str, int] = {}
+        self._grams: dict[str, list[int]] = defaultdict(list)
+        self._others: list[int] = []
+        for number, rule in enumerate(rules):
+            first, *later = rule.pieces
+            longest = max(later, key=len, default="")
+            if not later:
+                (self._exact if rule.anchored else self._beginnings).setdefault(first, number)
+            elif len(longest) >= GRAM:
+                self._grams[longest[:GRAM]].append(number)
+            else:
+                self._others.append(number)
+        self._lengths = sorted({len(beginning) for beginning in self._beginnings})
+
+    def decisive(self, path: str) -> R | None:
+        """Return the first rule that matches a path, or None."""
+        best = min(self._plain(path), default=len(self._rules))
+        for number in sorted(self._candidates(path)):
+            if number >= best:
+                break
+            if self._rules[number].matches(path):
+                return self._rules[number]
+        return self._rules[best] if best < len(self._rules) else None
+
+    def _plain(self, path: str) -> Iterator[int]:
+        if (number := self._exact.get(path)) is not None:
+            yield number
+        for length in self._lengths:
+            if length > len(path):
+                return
+            if (number := self._beginnings.get(path[:length])) is not None:
+                yield number
+
+    def _candidates(self, path: str) -> Iterator[int]:
+        yield from self._others
+        if self._grams:
+            for gram in {path[at : at + GRAM] for at in range(len(path) - GRAM + 1)}:
+                yield from self._grams.get(gram, ())
 
 
 class Rule(NamedTuple):

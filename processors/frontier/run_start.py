@@ -112,7 +112,9 @@ class RunHandlers(DiscoveryHandlers):
         """Request a known URL in a new run; `changed`: the limits of the root, so that its links are admitted again."""
         probed = known.probed or self.is_probe(host, digest, known, root)
         whole = known.whole or (changed and not is_described_by_listing(known))
-        yield from self.ask(host, digest, known.but(whole=whole, probed=probed), root)
+        # What is being read of this machine may have been read before a change because of which this run begins.
+        again = known.again or (known.state == "asked" and known.origin != self.origin and not scheme_of(host).paced)
+        yield from self.ask(host, digest, known.but(whole=whole, probed=probed, again=again), root)
 
     def _hosts_asked(self) -> dict[str, None]:
         """Return the hosts with requests in flight that an earlier delivery of this event made, also those of other roots."""

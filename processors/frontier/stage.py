@@ -15,9 +15,9 @@ Laws:
 Delivery: at least once; a repeated request carries its version again, or a higher one, and records made from it are dropped or
 absorbed.
 
-Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `run_start.py`, `outcomes.py`, `budget_home.py`, `grants.py`
-and `processors/registry/lifetime.py`, all based on `requests.py`. The pause per address is kept by the edge; that of a host travels
-with the request.
+Rows: see `rows.py` and `budget_rows.py`. Handlers: `discovery.py`, `run_start.py`, `outcomes.py`, `changes.py`, `budget_home.py`,
+`grants.py` and `processors/registry/lifetime.py`, all based on `requests.py`. The pause per address is kept by the edge; that of a
+host travels with the request.
 """
 
 from __future__ import annotations
@@ -139,4 +139,5 @@ HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Output]]] = {
     "granted": Decision.granted,
     "registered": Decision.registered,
     "deregistered": Decision.deregistered,
+    "changed": Decision.changed,
 }

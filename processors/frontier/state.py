@@ -80,6 +80,8 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch of the last fetch or confirmation that went on to the catalog; 0: unknown. See `confirming.py`."""
     passed_by: int = 0
     """Offset + 1 of the event that caused that confirmation; 0: it was a fetch."""
+    again: bool = False
+    """Whether it changed while a request was in flight, and is requested once more when that is answered: see `changes.py`."""
 
     @property
     def lasts(self) -> bool:
@@ -219,11 +221,13 @@ class Waiting(_Row, frozen=True, array_like=True):
 
 
 class Losses(_Row, frozen=True, array_like=True):
-    """What a root loses in a run: the number of its URLs in this partition at the first loss, and of those removed since."""
+    """What a root loses in a run, or in a day of it: its URLs in this partition at the first loss, and those removed since."""
 
     run: str = ""
     base: int = 0
     lost: int = 0
+    since: int = 0
+    """Time in ms since the epoch of the first loss."""
 
 
 class Clock(_Row, frozen=True, array_like=True):

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -15,16 +16,16 @@ import uvloop
 
 from processors.collector import is_listing
 from schemas.jsonform import line
-from schemas.records import Root
+from schemas.records import Plan, Root
 from streams.cli.broker_sources import collect_sources
 from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.gateway_process import GatewayProcess
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
-from streams.cli.rootnames import accepted_until, check_limits, gathered_root, known_as
+from streams.cli.rootnames import accepted_until, check_limits, gathered_root, known_as, with_terms
 from streams.cli.serving import logs_of, serve_health
-from streams.cli.wiring import embedded_settings
+from streams.cli.wiring import embedded_settings, watch_settings
 from streams.clock import now_ms
 from streams.config.settings import Settings, SettingsError
 from streams.config.topology import topology_of
@@ -37,6 +38,7 @@ from streams.store import LockedError, Store
 from streams.store.data_folder import gatherer
 from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
+from streams.watch.service import RootWatch
 
 INTERRUPTED = 130
 T = TypeVar("T")
@@ -191,8 +193,8 @@ class Gathering:
         found: list[Root] = []
         with there(self.settings.data) as store:
             if store is not None:
-                known = runs.roots(store)
-                found = [r for r in known if r.url not in runs.paused(store)]
+                known, plans, paused = runs.roots(store), runs.plans(store), runs.paused(store)
+                found = [with_terms(root, plans.get(root.url, Plan()), self.settings) for root in known if root.url not in paused]
         if known and not found:
             raise Failure(f"no ROOT given, and all of {self.settings.data} are paused (harvest roots resume)", 2)
         if not found:
@@ -249,11 +251,20 @@ class Gathering:
             with Stop() as stop, serve_health(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
                 logs.say(f"running on {self.settings.data}, {counted(len(known), 'root')}{where}; stop with Ctrl-C")
                 service = upkeep.Service(runner, self.settings.retention)
-                async with self._gateway(gateway, shown, logs) as beside:
-                    await runner.run(forever=True, stop=stop, seen=_each(watch.seen, shown.seen, service.seen, beside))
+                with self._watching(runner, shown, logs) as changes:
+                    async with self._gateway(gateway, shown, logs) as beside:
+                        seen = _each(watch.seen, changes.seen, shown.seen, service.seen, beside)
+                        await runner.run(forever=True, stop=stop, seen=seen)
             for text in held_lines(held_hosts(runner.store, now_ms(), {root.url for root in runs.roots(runner.store)})):
                 logs.say(text)
             logs.say("stopped")
+
+    def _watching(self, runner: Embedded, shown: Progress, logs: Logs) -> RootWatch:
+        """Return what notices changes in local roots; the progress line says what is waited for."""
+        say = logs.say if self.quiet or logs.structured or not logs.informs else shown.say
+        changes = RootWatch(runner, watch_settings(self.settings), partial(with_terms, settings=self.settings), say)
+        shown.idle = changes.idle
+        return changes
 
     def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:
         # If log lines are JSON objects, no progress is drawn between them: the metrics show it.

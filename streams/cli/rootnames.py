@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from processors.collector import is_listing
 from processors.identity import file_path, file_url, frontier_key
 from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical
@@ -119,6 +120,17 @@ def _root_of(text: str, url: str, settings: Settings, depth: int | None, urls: i
         ttl=given.ttl,
         refresh=given.refresh,
     )
+
+
+def with_terms(root: Root, plan: Plan, settings: Settings) -> Root:
+    """Return a known root with the time-to-live and refresh-rate that hold for it now: those of its plan, else of the settings.
+
+    What is collected from another Gatherer keeps its own (`harvest collect --every`).
+    """
+    if is_listing(root.url):
+        return root
+    given = settings.roots
+    return msgspec.structs.replace(root, ttl=plan.ttl or given.ttl, refresh=plan.refresh or given.refresh)
 
 
 def gathered_root(

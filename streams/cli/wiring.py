@@ -24,6 +24,7 @@ from streams.operations.indexes import server
 from streams.sandbox.values import SandboxLimits
 from streams.store.data_folder import gatherer, known
 from streams.store.object_storage import BlobSettings
+from streams.watch.watcher import WatchSettings
 
 if TYPE_CHECKING:
     from streams.kafka.worker.worker import WorkerSettings
@@ -116,6 +117,11 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
         whole_every=_whole_every(settings),
         **settings.frontier.model_dump(),
     )
+
+
+def watch_settings(settings: Settings) -> WatchSettings:
+    """Return how local roots are watched."""
+    return WatchSettings(**settings.watch.model_dump())
 
 
 def _whole_every(settings: Settings) -> int:

@@ -34,7 +34,8 @@ class RootDefaults(Section):
     ttl: int = Field(default=24 * 7 * DAY, gt=0, le=AGE)
     """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
-    """Refresh-rate: time until `harvest run` requests an object again; a page that was seen to change may be requested sooner."""
+    """Refresh-rate: time until `harvest run` requests an object again; a page that was seen to change may be requested sooner.
+    Changes in local roots are noticed besides (`watch`)."""
     sitemaps: Literal["auto", "yes", "no"] = "auto"
     """Which sitemaps of a root's server are read: `auto` those that its robots.txt names, `yes` /sitemap.xml too, `no` none."""
     lastmod: Literal["auto", "trust", "ignore"] = "auto"

@@ -46,6 +46,7 @@ from streams.config.sections import (
     Serve,
     Worker,
 )
+from streams.config.watch import WatchSection
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
@@ -132,6 +133,7 @@ class Settings(BaseSettings):
     registry: RegistrySection = RegistrySection()
     worker: Worker = Worker()
     serve: Serve = Serve()
+    watch: WatchSection = WatchSection()
     log: Log = Log()
 
     @field_validator("*", mode="before")

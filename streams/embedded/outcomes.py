@@ -66,8 +66,12 @@ class Doubt(NamedTuple):
     @property
     def line(self) -> str:
         """One line for the user: what is in doubt, and how it is settled."""
+        return self.line_with("harvest gather")
+
+    def line_with(self, command: str) -> str:
+        """Return the line with the command that takes the option by which removals are accepted."""
         what = "1 object or folder is" if self.number == 1 else f"{self.number:,} objects or folders are"
-        how = f"kept until back, or: harvest gather --accept-removals {self.root}"
+        how = f"kept until back, or: {command} --accept-removals {self.root}"
         return f"{self.root}: removal in doubt: {what} missing, {self.example} for one; {how}"
 
 

@@ -182,6 +182,11 @@ def roots(store: Store) -> list[Root]:
     return apply_root_events(known, _unread(store))
 
 
+def awaited(store: Store) -> frozenset[str]:
+    """Return the URLs of the roots whose next run has been asked for, and not been read by the frontier."""
+    return frozenset(event.url for event in _unread(store) if event.kind == "seeded")
+
+
 def plans(store: Store) -> dict[str, Plan]:
     """Return the plans of the roots of a data folder, by URL of the root: those of the frontier, and those appended since."""
     known = {key[2:].decode(): cast("Plan", decode(value)) for rows in _frontier(store) for key, value in rows.scan(b"o|")}

@@ -164,6 +164,8 @@ def _crawled(event: CrawlEvent, wanted: _Wanted) -> tuple[str, str] | None:
             return f"moved to {event.links[0].url}", event.reason
         found = f", {len(event.links):,} link{'s' * (len(event.links) != 1)}" if event.kind == "discovered" else ""
         return event.kind + found, event.reason
+    if named and event.kind == "changed":
+        return event.kind, "noticed while its root is watched"
     if named:
         return event.kind, event.reason or f"found in {event.url}"
     return None

@@ -54,7 +54,7 @@ def run(
     port: Port = None,
     config: Config = None,
 ) -> None:
-    """Run the pipeline as a service until it is stopped: refresh due objects, expire, index."""
+    """Run the pipeline as a service until it is stopped: visit what changes in local roots, refresh due objects, expire, index."""
     if port is not None and not serve:
         raise Failure("--port is that of the page: it goes with --serve", USAGE)
     flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "partitions": partitions}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from processors.frontier.rows import Table
@@ -34,6 +34,9 @@ class Progress:
         self._next = self._begun + every
         self._last = (self._begun, 0)
         self._slow = 0
+        self.idle: Callable[[], str] = lambda: ""
+        """Returns the line to show while a service has nothing to do; "": it has."""
+        self._waiting = ""
 
     @property
     def seconds(self) -> float:
@@ -55,7 +58,11 @@ class Progress:
             self._slow = len(slow)
         if now >= self._next:
             self._next = now + self._every
-            if self.runner.tally.answered != self._last[1] or self._every < PLAIN:
+            waited, self._waiting = self._waiting, self.idle()
+            if self._waiting:
+                if self._waiting != waited:
+                    self.show(self._waiting)
+            elif self.runner.tally.answered != self._last[1] or self._every < PLAIN:
                 self.show(self.state(now))
 
     def show(self, state: str) -> None:

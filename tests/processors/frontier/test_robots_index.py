@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.frontier.robots import Rule, allowed
-from processors.frontier.robots_index import RuleIndex
+from processors.frontier.robots import Rule, RuleIndex, allowed
 
 texts = st.text("ab/", max_size=12)
 rules = st.builds(Rule, st.booleans(), st.lists(texts, min_size=1, max_size=4).map(tuple), st.booleans())

@@ -1,0 +1,1 @@
+"""Notices changes in the local roots of a running service: see README.md."""
