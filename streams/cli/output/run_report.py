@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from processors.broker.definition import MAIN
+from processors.essence.selection import PACKAGE_RULE
 from processors.frontier.rows import Table
 from schemas.query import Every
 from schemas.records import Root
@@ -24,6 +25,7 @@ WAITING = 100
 """Maximum number of hosts with a queue in the JSON form."""
 REASONS = 12
 """Maximum number of reasons with a line of their own."""
+KEEP = "essence.packages_members = true"
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -54,6 +56,8 @@ class RunReport(msgspec.Struct, frozen=True):
     """Hosts that get no request yet, and the number of URLs that wait for them: see `embedded/held.py`."""
     brokers: dict[str, int]
     """Summaries that are new in each Broker, changed there, or removed from it."""
+    unselected: dict[str, int]
+    """Members of archives that have no summary because of a selection rule, by rule."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the table as JSON."""
@@ -76,6 +80,8 @@ class RunReport(msgspec.Struct, frozen=True):
         console.print(shown)
         if self.nothing_changed:
             console.print("nothing changed")
+        if files := self.unselected.get(PACKAGE_RULE, 0):
+            console.print(f"{files:,} files in software packages have no summary of their own: set {KEEP} to keep them")
 
     def _lines(self) -> list[tuple[str, str]]:
         counts = (
@@ -90,7 +96,8 @@ class RunReport(msgspec.Struct, frozen=True):
             ("summaries removed", self.removed_summaries),
             ("copies held", self.copies),
         )
-        reasons = [*_reasons("refused", self.refused), *_reasons("rejected", self.rejected)]
+        dropped = (("refused", self.refused), ("not selected", self.unselected), ("rejected", self.rejected))
+        reasons = [reason for what, counted in dropped for reason in _reasons(what, counted)]
         if self.dead_links:
             reasons.append(("links that lead nowhere", self.dead_links))
         reasons += [(f"changed in Broker {name}", n) for name, n in self.brokers.items() if name != MAIN or not self.summaries]
@@ -141,6 +148,7 @@ def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds:
         nothing_changed=not (made or tally.brokers),
         waiting=[each.as_json() for each in held[:WAITING]],
         brokers=dict(sorted(tally.brokers.items())),
+        unselected=dict(tally.unselected.most_common()),
     )
 
 
