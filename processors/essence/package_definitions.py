@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 DEFINES = "defines"
-"""Attribute of a package: a line for each file, "PATH: NAME NAME ..."."""
+"""Attribute of a package: lines of the form "PATH: NAME NAME ..."."""
 KEPT, MAX_FILE = 262_144, 8_192
 """Bytes of names and paths that are kept of all files, and of one."""
 SHORTEST, LONGEST, MAX_PATH = 3, 100, 200
@@ -31,7 +31,7 @@ _TIERS = (
 """Attributes of definitions, as the summarizers of source code name them, in order of importance."""
 _PRIVATE = len(_TIERS) - 1
 _ASIDE = re.compile(
-    r"(?i)(?:^|[/_.-])(?:t|tests?|testsuite|testing|specs?|examples?|samples?|demos?|docs?|bench(?:marks?)?|contrib|third_?party|"
+    r"(?i)(?:^|/)t/|(?:^|[/_.-])(?:tests?|testsuite|specs?|examples?|samples?|demos?|docs?|bench(?:marks?)?|third_?party|"
     r"vendor(?:ed)?|node_modules|min)(?:[/_.-]|$)"
 )
 """Files that are not what a package is searched for: tests, examples, copies of other packages, compressed scripts."""
@@ -69,7 +69,7 @@ class Definitions:
         found = dict(attributes)
         if path.endswith(b".class"):
             # The compiler names the file by its class; a class without a name of its own has a number.
-            own = shown.rpartition("/")[2].removesuffix(".class").rpartition("$")[2]
+            own = _own_name(shown)
             found["classes"] = () if own.isdigit() else (own,)
         room = MAX_FILE - len(shown.encode())
         names, left = _names(found, room)
@@ -82,24 +82,40 @@ class Definitions:
             self._size -= heapq.heappop(self._sources).size
 
     def text(self, limit: int) -> str:
-        """Return the most important names in at most `limit` bytes: a line for each file, the most interesting file first."""
+        """Return the most important names in at most `limit` bytes: a line for each place, the most interesting file first.
+
+        The place of a name is its file; that of a class in a file of its own (Java) is the folder, with a slash at its end.
+        """
         sources = sorted(self._sources, reverse=True)
-        chosen: list[list[str]] = [[] for _ in sources]
+        chosen: dict[tuple[int, str], list[str]] = {}
         known: set[str] = set()
-        for number, name in _ranked(sources):
-            size = _size(name) + (0 if chosen[number] else _size(sources[number].path) + 1)
+        first: dict[str, int] = {}
+        for number, tier, name in _ranked(sources):
+            place = _place(sources[number].path, name if tier == 0 else "")
+            line = first.setdefault(place, number), place
+            size = _size(name) + (0 if line in chosen else _size(place) + 1)
             if size <= limit and name not in known:
-                chosen[number].append(name)
+                chosen.setdefault(line, []).append(name)
                 known.add(name)
                 limit -= size
-        return "\n".join(f"{s.path}: {' '.join(names)}" for s, names in zip(sources, chosen, strict=True) if names)
+        return "\n".join(f"{place}: {' '.join(names)}" for (_, place), names in sorted(chosen.items()))
 
 
-def _ranked(sources: Sequence[_Source]) -> Iterator[tuple[int, str]]:
-    """Yield the number of a source and a name that it defines, the most important first."""
+def _own_name(path: str) -> str:
+    """Return the name of the class that a file is named by: "Inner" of "sea/Outer$Inner.class"."""
+    return path.rpartition("/")[2].partition(".")[0].rpartition("$")[2]
+
+
+def _place(path: str, type_name: str) -> str:
+    folder, slash, _ = path.rpartition("/")
+    return folder + slash if slash and type_name == _own_name(path) else path
+
+
+def _ranked(sources: Sequence[_Source]) -> Iterator[tuple[int, int, str]]:
+    """Yield the number of a source, the tier of a name, and a name that it defines, the most important first."""
     for central in (True, False):
         for tier in range(len(_TIERS)):
-            yield from ((n, name) for n, s in enumerate(sources) if s.central == central for name in s.names[tier])
+            yield from ((n, tier, name) for n, s in enumerate(sources) if s.central == central for name in s.names[tier])
 
 
 def _shown_path(path: bytes) -> str:

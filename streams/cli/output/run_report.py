@@ -81,7 +81,7 @@ class RunReport(msgspec.Struct, frozen=True):
         if self.nothing_changed:
             console.print("nothing changed")
         if files := self.unselected.get(PACKAGE_RULE, 0):
-            console.print(f"{files:,} files in software packages have no summary of their own: set {KEEP} to keep them")
+            console.print(f"files in software packages without a summary of their own: {files:,} ({KEEP} keeps them)")
 
     def _lines(self) -> list[tuple[str, str]]:
         counts = (

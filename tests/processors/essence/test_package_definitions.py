@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence.package_definitions import DEFINES, KEPT, Definitions
-from processors.essence.software_package import NAMES, RULE, TYPE
+from processors.essence.selection import Selection
+from processors.essence.software_package import CONTAINERS, NAMES, RULE, TYPE
 from processors.essence.stage import Output
 from schemas.records import Complete, File, Partial, Rejected, Summary
 from tests.processors.essence.summarize.java_class import java
@@ -19,6 +22,8 @@ Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 ABOUT = [("oar-1/PKG-INFO", b"Metadata-Version: 2.1\nName: oar\nVersion: 1\n")]
 KEEPING = {"packages_members": True}
+OFF = {"select": Selection(off=(RULE,))}
+SAMPLES = sorted((Path(__file__).parents[2] / "samples" / "packages").glob("*.json"))
 
 
 def summaries(records: Sequence[Output]) -> dict[str, Summary]:
@@ -39,7 +44,7 @@ SOURCES = {
     "boat.py": (b"class Oar:\n def row(self): 1\n def _pull(self): 1\ndef launch(): 1\n", "Oar row launch"),
     "boat.c": (b"struct hull {\n int x;\n};\ntypedef int hull_t;\nint row_boat(void)\n{\n}\n", "hull hull_t row_boat"),
     "boat.h": (b"#define OARS_OF(x) 8\nint row_boat(int side);\n", "row_boat OARS_OF"),
-    "Boat.java": (b"package org.river;\nclass Boat {\n  public void row() {\n  }\n}\n", "Boat org.river row"),
+    "Boat.java": (b"package org.river;\nclass Boat {\n  public void row() {\n  }\n}\n", "org.river row"),
     "boat.js": (b"export class Boat {\n  row() {\n  }\n}\nfunction launch() {}\n", "Boat row launch"),
     "boat.go": (b"package river\n\ntype Boat struct {\n}\n\nfunc Launch() {\n}\n", "Boat river Launch"),
     "boat.rs": (b"pub struct Boat;\npub fn launch() {}\nmacro_rules! row {}\n", "Boat launch row"),
@@ -53,14 +58,24 @@ SOURCES = {
 def test_package_has_names_that_its_sources_define(name: str, run: Run, tar: Pack) -> None:
     """A package has the names that each of its sources defines, behind the path of the source: types before functions."""
     source, expected = SOURCES[name]
-    assert defined(run(tar([*ABOUT, (f"oar-1/src/{name}", source)]), "file:///d/oar-1.tar")) == [f"src/{name}: {expected}"]
+    lines = defined(run(tar([*ABOUT, (f"oar-1/src/{name}", source)]), "file:///d/oar-1.tar"))
+    assert lines == [*(["src/: Boat"] if name == "Boat.java" else []), f"src/{name}: {expected}"]
 
 
 def test_jar_has_names_of_its_classes(run: Run, zipped: Pack) -> None:
     """A jar has the names of its compiled classes and of their methods; a class without a name has no line of its own."""
     classes = [(f"sea/{name}.class", java()) for name in ("Whale", "Whale$Calf", "Whale$1")]
     lines = defined(run(zipped([("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\n"), *classes]), "file:///d/sea-1.jar"))
-    assert lines == ["sea/Whale.class: Whale spout", "sea/Whale$Calf.class: Calf"]
+    assert lines == ["sea/: Whale Calf", "sea/Whale.class: spout"]
+
+
+def test_classes_in_files_of_their_own_share_a_line(run: Run, tar: Pack) -> None:
+    """Classes with the names of their files stand behind the folder, once for all of them; other names behind their file."""
+    members = [
+        (f"oar-1/org/river/{n}.java", b"class %s {\n}\nclass %sAid {\n}\n" % (n.encode(), n.encode())) for n in ("Oar", "Raft")
+    ]
+    lines = defined(run(tar([*ABOUT, *members]), "file:///d/oar-1.tar"))
+    assert lines == ["org/river/: Oar Raft", "org/river/Oar.java: OarAid", "org/river/Raft.java: RaftAid"]
 
 
 def test_names_of_a_package_are_there_once(run: Run, tar: Pack) -> None:
@@ -201,6 +216,17 @@ def test_members_are_kept_beside_the_package(run: Run, tar: Pack) -> None:
     assert found[""].attributes == {**alone.attributes, "not-selected": ("editor-backup 1",)}
     assert {r.path: r.reason for r in records if isinstance(r, File) and not r.selected} == {"oar-1/oar.py~": "editor-backup"}
     assert records[-1] == Complete(object_url="file:///d/oar-1.tar", version=7, time=1_000, attempt=found[""].attempt, count=4)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.stem)
+def test_kept_members_are_those_of_the_archive(sample: Path, run: Run, tar: Pack, zipped: Pack) -> None:
+    """Of each sample package, the kept members have the summaries that they have with the rule off, in the same order."""
+    whole = json.loads(sample.read_text("utf-8"))
+    members = [(path, text.encode()) for path, text in whole["members"].items()]
+    data = zipped(members) if whole["name"].endswith((".zip", ".whl")) else tar(members)
+    kept, off = (summaries(run(data, f"file:///d/{whole['name']}", settings=each)) for each in (KEEPING, OFF))
+    assert (kept.pop("").type, off.pop("").type in CONTAINERS) == (TYPE, True)
+    assert [(s.path, s.type, s.attributes) for s in kept.values()] == [(s.path, s.type, s.attributes) for s in off.values()]
 
 
 def test_damage_of_a_kept_member_counts(run: Run, tar: Pack) -> None:

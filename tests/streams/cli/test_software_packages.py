@@ -55,7 +55,7 @@ def test_table_counts_files_of_packages_and_names_the_setting(harvest: Any, corp
     """The closing table counts the files of packages as not selected and names the setting that keeps them, in that run alone."""
     said = harvest("gather", corpus).stderr
     assert [line.split()[-1] for line in said.splitlines() if line.startswith(NOT_SELECTED)] == ["4"]
-    assert f"4 files in software packages have no summary of their own: set {KEEP} to keep them" in said.splitlines()
+    assert f"files in software packages without a summary of their own: 4 ({KEEP} keeps them)" in said.splitlines()
     (again,) = harvest.lines("gather", corpus)
     assert again["unselected"] == {}
     assert NOT_SELECTED not in harvest("gather", corpus).stderr
