@@ -19,13 +19,14 @@ from streams.embedded.held import HeldHost
 from streams.embedded.runs import StartedRun
 from streams.store.data_folder import index_folder
 
+KEEP = "essence.packages_members = true"
+"""The setting that gives files in software packages summaries of their own."""
 WIDTH = 2_000
 """Width in columns without a terminal: more than that of the longest reason."""
 WAITING = 100
 """Maximum number of hosts with a queue in the JSON form."""
 REASONS = 12
 """Maximum number of reasons with a line of their own."""
-KEEP = "essence.packages_members = true"
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ class RunReport(msgspec.Struct, frozen=True):
     """Hosts that get no request yet, and the number of URLs that wait for them: see `embedded/held.py`."""
     brokers: dict[str, int]
     """Summaries that are new in each Broker, changed there, or removed from it."""
-    unselected: dict[str, int]
+    unselected: dict[str, int] = msgspec.field(default_factory=dict)
     """Members of archives that have no summary because of a selection rule, by rule."""
 
     def as_json(self) -> dict[str, Any]:
