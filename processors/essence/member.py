@@ -18,7 +18,7 @@ from processors import identity
 from processors.essence.formats.container import Budget, Member, Reader, UnnestLimits
 from processors.essence.formats.streams import CHUNK, Digest, anonymous
 from processors.essence.recognize import UNRECOGNIZED, Recognized
-from processors.essence.selection import Selection
+from processors.essence.selection import NOT_SELECTED, Selection
 from processors.essence.summarize import Found
 from processors.essence.unnest import Container
 from schemas.records import File, Rejected, Summary
@@ -58,6 +58,8 @@ class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Maximum bytes of full text in a summary, in place of its partial text; 0: no full text."""
     files: bool = False
     """Emit the metadata of every file (File records), including files that were not selected."""
+    packages_members: bool = False
+    """Keep the summaries of the members of a software package beside that of the package."""
     added: str = ""
     """Digest of the operator's extensions (`extensions.py`): when it changes, objects are summarized again."""
 
@@ -174,7 +176,7 @@ class Listed:
         found.add("total-size", str(self._size) if self._size is not None else "")
         found.add("contents", "\n".join(self._contents))
         for rule, count in sorted(self.dropped.items()):
-            found.add("not-selected", f"{rule} {count}")
+            found.add(NOT_SELECTED, f"{rule} {count}")
 
 
 class Room:

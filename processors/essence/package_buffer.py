@@ -7,6 +7,7 @@ Laws:
 - Buffered data is bounded, in the deepest nesting too. Once it exceeds WAITING, the archive is judged by the members so far; later
   members outside the folder of a package are then treated like any other member.
 - A member that is not opened because it crashed a process before is reported in a package too: a replay must show why (law 8).
+- With `packages_members` every record is emitted at once, and damage counts, as in any archive; the members are only observed.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ class Gate:
     """Decides which records of one container's members are emitted, and when."""
 
     def __init__(self, container: Thing, kind: str, settings: EssenceSettings, damage: str, skip: Container[str] = ()) -> None:
-        self.damage = damage
-        """Damage of the object before this container was read."""
         self.unit = False
         """Whether the archive is a software package."""
+        self._damage = damage
+        self._beside = settings.packages_members
+        """Whether the records of members are kept."""
         self._archive = container.name
         self._above = len(container.path) + 1 if container.path else 0
         self._watch = Unit() if kind in CONTAINERS and settings.select.applies(RULE) else None
@@ -57,7 +59,7 @@ class Gate:
             yield from records
             return
         for record in self._seen(watch, member, records):
-            if self.unit or self._watch is None:
+            if self._beside or self.unit or self._watch is None:
                 yield from self.left([record])
                 continue
             self._held.keep(record)
@@ -94,7 +96,7 @@ class Gate:
 
     def left(self, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
         """Yield those of further records that remain after the decision."""
-        if self._watch is None or not self.unit:
+        if self._beside or self._watch is None or not self.unit:
             yield from records
             return
         for record in records:
@@ -105,10 +107,21 @@ class Gate:
             else:
                 self._dropped += isinstance(record, Summary) and self._direct(record.path)
 
+    def define(self, name: bytes, records: Iterable[MemberRecord]) -> None:
+        """Observe the definitions of a member whose records waited for the names of others: a class of a jar."""
+        for record in records:
+            if self._watch and self.unit and isinstance(record, Summary) and self._direct(record.path):
+                self._watch.define(name, record)
+
+    def harm(self, damage: str) -> str:
+        """Return the damage of the object: that of before this container was read, if its members stand for nothing."""
+        return self._damage if self.unit and not self._beside else damage
+
     def tell(self, state: State, listing: Listed) -> None:
         """Add to the summary of a package the data gathered from its members."""
-        if self._watch is not None:
-            listing.dropped[RULE] += self._dropped
+        if self.unit and self._watch is not None:
+            if self._dropped:
+                listing.dropped[RULE] += self._dropped
             self._watch.tell(state.found, self._archive)
             state.recognized = state.recognized._replace(type=TYPE)
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
 import msgspec
 
+PACKAGE_RULE = "source-distribution"
+NOT_SELECTED = "not-selected"
+"""Attribute of an archive: for each rule, its name and the number of members that it dropped."""
 RULES: Mapping[str, str] = {
     "stop-name": "its name is on the stop list",
     "editor-backup": "a backup or lock that an editor left, or a backup beside its original",
@@ -28,7 +31,7 @@ RULES: Mapping[str, str] = {
     "signature": "a signature or checksum, where the file that it is of is beside it",
     "special-file": "a device, fifo or socket of a folder",
     "stop-type": "its type is on the stop list",
-    "source-distribution": "what is in an archive that is a software package: that is one unit, with one summary",
+    PACKAGE_RULE: "what is in an archive that is a software package: that is one unit, with one summary",
 }
 """All rules by name, with a description of what each drops."""
 
@@ -68,6 +71,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 VERSION_CONTROL = frozenset({b".git", b".svn", b".hg", b".bzr", b"_darcs", b"CVS"})
 """Names of folders. RCS and SCCS files are not in this list: they hold the documents themselves, and have summarizers."""
+_DROPPED = re.compile(r"([a-z-]{1,40}) (\d{1,9})", re.ASCII)
 _BACKUP = re.compile(rb".+~|#.*#|\.#.*|\..*\.sw[a-p]", re.DOTALL)
 _BESIDE_BACKUP = (b".bak", b".orig", b".old")
 
@@ -153,6 +157,12 @@ def by_name(name: bytes, settings: Selection, *, folder: bool = False) -> str:
 def by_type(kind: str, settings: Selection) -> str:
     """Return the rule that drops a type, or ""."""
     return "stop-type" if kind in settings.stop_types and settings.applies("stop-type") else ""
+
+
+def dropped_members(attributes: Mapping[str, Sequence[str | bytes]]) -> Mapping[str, int]:
+    """Return the number of members of an archive that were not selected, by rule, from the attributes of its summary."""
+    stated = (_DROPPED.fullmatch(value) for value in attributes.get(NOT_SELECTED, ()) if isinstance(value, str))
+    return {found[1]: int(found[2]) for found in stated if found and found[1] in RULES}
 
 
 def _unpacked(name: bytes) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ An archive is a package if, directly below its one top folder, or at its top, th
   classes (a jar of pages, or of sources, is none by that rule).
 
 Laws:
-- The gathered data is bounded, however many members there are.
+- The gathered data is bounded, however many members there are, and so are the names of what they define (`package_definitions.py`).
 - It depends on the members and their order alone.
 """
 
@@ -27,6 +27,8 @@ from collections.abc import Iterable, Iterator
 from processors.essence import package_metadata
 from processors.essence.formats.container import Reader
 from processors.essence.formats.text import squeeze
+from processors.essence.package_definitions import DEFINES, Definitions
+from processors.essence.selection import PACKAGE_RULE
 from processors.essence.summarize import Facts, Found
 from processors.essence.summarize._general import complete
 from processors.essence.summarize._text import first_sentence, paragraphs
@@ -35,7 +37,7 @@ from processors.essence.summarize.text.license import license_of
 from processors.identity import member_path
 from schemas.records import Summary
 
-RULE = "source-distribution"
+RULE = PACKAGE_RULE
 TYPE = "SourceDistribution"
 CONTAINERS = frozenset(("Tar", "Zip", "Cpio", "SevenZip", "Rar", "Lha", "Cabinet"))
 """Types of archives that may be packages. Binary packages (deb, rpm) declare themselves."""
@@ -46,6 +48,8 @@ PATIENCE = 1_000
 """Number of members within which an archive must show a sign of a package: a file at its top that packages have."""
 
 README, INSTALL, SOURCES, COMMENT, PAGES, TEXT = 32_768, 2_048, 20, 400, 100, 65_536
+NAMES, LISTING = 16_384, 5_120
+"""Maximum bytes of the names that the sources define, and the bytes of the summary that are left for the listing of members."""
 _BUILD = re.compile(
     rb"(?i)(?:gnu)?makefile(?:[._-][\w.-]+)?|imakefile|configure(?:\.(?:ac|in))?|cmakelists\.txt|meson\.build|sconstruct|wscript|"
     rb"setup\.(?:py|cfg|hs)|(?:makefile|build)\.pl|build\.(?:xml|gradle|gradle\.kts|sh|bat|zig|sbt)|go\.mod|rakefile|gemfile|jamfile|"
@@ -112,6 +116,7 @@ class Gathered:
         """Texts of README files (False) and of installation instructions (True), with their paths."""
         self._sources: list[tuple[int, int, str]] = []
         self._types: Counter[str] = Counter()
+        self._definitions = Definitions()
         self._rest = Found()
 
     @property
@@ -151,6 +156,7 @@ class Gathered:
         text = _text(attributes.get("full-text") or attributes.get("partial-text", ()))
         # The README must have been readable: of an archive with encrypted members only names are known, too little for a package.
         self._read = self._read or (depth == 0 and "reason" not in attributes and bool(_ABOUT.fullmatch(path)))
+        self.define(path, summary)
         if kind in _CODE:
             self._take_source(path, summary)
         elif kind == "ManPage":
@@ -169,6 +175,11 @@ class Gathered:
             if text and not text.startswith("#!") and len(self._texts[install]) < 2:
                 self._texts[install].append((path, text))
             self._add("url-references", attributes.get("url-references", ()), SOURCES)
+
+    def define(self, path: bytes, summary: Summary) -> None:
+        """Gather the names that a source or a compiled class defines."""
+        if summary.type in _CODE or path.endswith(b".class"):
+            self._definitions.take(path, summary.attributes, aid=bool(_AIDS.fullmatch(path)))
 
     def _take_source(self, path: bytes, summary: Summary) -> None:
         self._types[summary.type] += 1
@@ -214,6 +225,7 @@ class Gathered:
         found.add("source-comments", "\n".join(text for _, _, text in sorted(self._sources, reverse=True)), TEXT // 8)
         for kind, count in self._types.most_common(10):
             found.add("programming-language", f"{kind} {count}")
+        found.add(DEFINES, self._definitions.text(min(NAMES, found.room - LISTING)), NAMES)
 
     def _tell_texts(self, found: Found, readme: str) -> None:
         found.set("description", found.text("summary") or _first(readme), 2_000)
@@ -288,6 +300,11 @@ class Unit:
         """Gather data from the summary of a member."""
         for gathered, path in self._places(name):
             gathered.take(path, summary)
+
+    def define(self, name: bytes, summary: Summary) -> None:
+        """Gather only the names that a member defines."""
+        for gathered, path in self._places(name):
+            gathered.define(path, summary)
 
     def tell(self, found: Found, archive: bytes) -> None:
         """Add the gathered data to the summary of the package. `archive`: its name, without the suffix of its compression."""

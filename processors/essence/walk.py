@@ -223,12 +223,11 @@ class Walk:
             problem = error
         try:
             yield from gate.opened(whole=problem is None)
-            yield from gate.left(self._released(listing, held))
+            yield from gate.left(self._released(listing, held, gate))
         except Exception as error:  # noqa: BLE001 - the memory that held it may be full
             problem = problem or error
-        if gate.unit:
-            self.damage = gate.damage
-            gate.tell(state, listing)
+        self.damage = gate.harm(self.damage)
+        gate.tell(state, listing)
         listing.tell(state.found, document=unnester.summarized)
         room.tell(state.found)
         if problem:
@@ -258,7 +257,7 @@ class Walk:
         if self.rule:
             listing.dropped[self.rule] += 1
 
-    def _released(self, listing: Listed, held: RecordBuffer) -> Iterator[MemberRecord]:
+    def _released(self, listing: Listed, held: RecordBuffer, gate: Gate) -> Iterator[MemberRecord]:
         """Yield the records that were held back, except dropped ones, now that all names are known."""
         for name, records in held.groups():
             rule = selection.beside(name, listing.names, self.settings.select)
@@ -266,6 +265,7 @@ class Walk:
                 listing.dropped[rule] += 1
                 yield from (msgspec.structs.replace(r, selected=False, reason=rule) for r in records if isinstance(r, File))
             else:
+                gate.define(name, records)
                 yield from records
 
     def _unselected(self, name: bytes, listing: Listed) -> str:

@@ -41,6 +41,7 @@ def essence_settings(settings: Settings, name: str, added: Extensions) -> Essenc
             limits=Budgets(**given.limits.model_dump()),
             entries=given.entries,
             full_text=given.full_text,
+            packages_members=given.packages_members,
             files=given.files,
         )
     except ValueError as error:

@@ -133,6 +133,8 @@ class Essence(Section):
     """Make a summary for each entry of a list (packages, bibliographies, indexes by hand)."""
     full_text: int = Field(default=0, ge=0, le=MIB)
     """Bytes of full text in a summary (attribute `full-text`), which then replaces its partial text; 0: none."""
+    packages_members: bool = False
+    """Keep a summary for each file of an archive that is a software package, beside the summary of the package."""
     files: bool = False
     """Write a record for every unnested file (topic `files`)."""
     own: str = ""

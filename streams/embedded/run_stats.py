@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from processors.essence.collected import FOREIGN_OID
+from processors.essence.selection import dropped_members
 from processors.identity import split_url
 from schemas.records import REFETCHED, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
 from streams.topology.flow import REGISTER
@@ -40,6 +42,8 @@ class RunStats:
     """Links on the web to pages that answer 404 or 410."""
     refused: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    unselected: Counter[str] = field(default_factory=Counter)
+    """Members of archives that have no summary because of a selection rule, by rule."""
     brokers: Counter[str] = field(default_factory=Counter)
     """Summaries that are new in a Broker, have another content there, or are removed from it; confirmations are no changes."""
     bytes_in: int = 0
@@ -56,6 +60,8 @@ class RunStats:
             self.summaries += 1
             self.members += bool(record.path)
             self.bytes_summaries += size
+            if FOREIGN_OID not in record.attributes:  # another Gatherer's summary counts what that one left out
+                self.unselected.update(dropped_members(record.attributes))
         elif isinstance(record, Removed) and stage == "catalog":
             self.removed_summaries += 1
             self.removed += not split_url(record.url)[1]

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from processors.broker.definition import MAIN
+from processors.essence.selection import PACKAGE_RULE
 from processors.frontier.rows import Table
 from schemas.query import Every
 from schemas.records import Root
@@ -18,6 +19,8 @@ from streams.embedded.held import HeldHost
 from streams.embedded.runs import StartedRun
 from streams.store.data_folder import index_folder
 
+KEEP = "essence.packages_members = true"
+"""The setting that gives files in software packages summaries of their own."""
 WIDTH = 2_000
 """Width in columns without a terminal: more than that of the longest reason."""
 WAITING = 100
@@ -54,6 +57,8 @@ class RunReport(msgspec.Struct, frozen=True):
     """Hosts that get no request yet, and the number of URLs that wait for them: see `embedded/held.py`."""
     brokers: dict[str, int]
     """Summaries that are new in each Broker, changed there, or removed from it."""
+    unselected: dict[str, int] = msgspec.field(default_factory=dict)
+    """Members of archives that have no summary because of a selection rule, by rule."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the table as JSON."""
@@ -76,6 +81,8 @@ class RunReport(msgspec.Struct, frozen=True):
         console.print(shown)
         if self.nothing_changed:
             console.print("nothing changed")
+        if files := self.unselected.get(PACKAGE_RULE, 0):
+            console.print(f"files in software packages without a summary of their own: {files:,} ({KEEP} keeps them)")
 
     def _lines(self) -> list[tuple[str, str]]:
         counts = (
@@ -90,7 +97,8 @@ class RunReport(msgspec.Struct, frozen=True):
             ("summaries removed", self.removed_summaries),
             ("copies held", self.copies),
         )
-        reasons = [*_reasons("refused", self.refused), *_reasons("rejected", self.rejected)]
+        dropped = (("refused", self.refused), ("not selected", self.unselected), ("rejected", self.rejected))
+        reasons = [reason for what, counted in dropped for reason in _reasons(what, counted)]
         if self.dead_links:
             reasons.append(("links that lead nowhere", self.dead_links))
         reasons += [(f"changed in Broker {name}", n) for name, n in self.brokers.items() if name != MAIN or not self.summaries]
@@ -141,6 +149,7 @@ def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds:
         nothing_changed=not (made or tally.brokers),
         waiting=[each.as_json() for each in held[:WAITING]],
         brokers=dict(sorted(tally.brokers.items())),
+        unselected=dict(tally.unselected.most_common()),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from processors.essence.recognize import recognize
 from processors.essence.summarize import Found
 from processors.essence.summarize.office._wordperfect import LENGTHS_5, LENGTHS_6
+from tests.processors.essence.summarize.java_class import java
 
 Make = Callable[..., Found]
 
@@ -88,18 +89,6 @@ def test_compiled_help_is_titled_by_description(summary: Make) -> None:
     head = b"ITSF" + struct.pack("<IIIII", 3, 96, 1, 0, 0x419) + bytes(64) + struct.pack("<Q", 96 + len(entry) + 128)
     found = summary(b"a.chm", head + entry + bytes(256) + system)
     assert (found.text("title"), found.text("home")) == ("Киты", "a.htm")
-
-
-def java(version: int = 52) -> bytes:
-    """Return a class: sea.Whale extends sea.Fish implements sea.Swims, a field, two methods, one of them synthetic."""
-    texts = ["sea/Whale", "sea/Fish", "sea/Swims", "length", "I", "spout", "()V", "access$0", "SourceFile", "Whale.java"]
-    pool = b"".join(b"\1" + struct.pack(">H", len(text)) + text.encode() for text in texts)
-    pool += b"\5" + bytes(8) + b"".join(b"\7" + struct.pack(">H", n) for n in (1, 2, 3))
-    first = len(texts) + 3
-    members = struct.pack(">H4H", 1, 2, 4, 5, 0) + struct.pack(">H4H", 2, 1, 6, 7, 0) + struct.pack(">4H", 0x1001, 8, 7, 0)
-    head = b"\xca\xfe\xba\xbe" + struct.pack(">HHH", 0, version, first + 3) + pool
-    about = struct.pack(">H", 1) + struct.pack(">HIH", 9, 2, 10)
-    return head + struct.pack(">5H", 0x21, first, first + 1, 1, first + 2) + members + about
 
 
 def test_java_class_has_names(summary: Make) -> None:
