@@ -32,7 +32,7 @@ from streams.store.state import ROWS_CACHE, State, unpacked
 from streams.store.transaction import Offsets, Transaction
 from streams.store.upkeep import Stats
 
-READ = "SELECT offset, time, key, value FROM {log} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
+READ = "SELECT offset, time, key, {value} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
 FIRST = "SELECT min(offset) FROM {log}"
 SINCE = "SELECT min(offset) FROM {log} WHERE time>=?"
 TIMEOUT = 60.0
@@ -111,10 +111,10 @@ class Store:
             with turn.held():
                 connection = schema.connect(self._path, readonly=False, timeout=timeout)
         try:
-            if not schema.check(connection, self.folder):
-                if turn is None:
-                    raise AbsentError(str(self.folder))
-                schema.create(connection, self.folder)
+            if turn is not None:
+                schema.complete(connection, self.folder)
+            elif not schema.check(connection, self.folder):
+                raise AbsentError(str(self.folder))
         except BaseException:
             connection.close()
             raise
@@ -181,8 +181,8 @@ class Store:
         """Return at most `limit` committed records from `offset` to below `until`, in order. Raises KeyError."""
         if topic not in self._state.topics():
             self._state.refresh()
-        read = in_log(READ, self._state.slot(topic, partition))
-        found = self._state.fetch(read, offset, END if until is None else until, limit)
+        at = self._state.slot(topic, partition)
+        found = self._state.records(READ, at, offset, END if until is None else until, limit)
         return [Logged(topic, partition, *record) for record in found]
 
     def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
@@ -200,7 +200,7 @@ class Store:
     def rows(self, name: str, partition: int) -> TableRows | None:
         """Return the committed rows of a stage in a partition, read-only; None if it never wrote any."""
         table = self._state.table(name, partition)
-        return None if table is None else TableRows(self._state.connection, table, 0)
+        return None if table is None else TableRows(self._state.connection, self._state.values, name, table, 0)
 
     def offsets(self, group: str) -> dict[tuple[str, int], Offsets]:
         """Return the committed offsets of a group, by topic and partition."""

@@ -30,8 +30,7 @@ TIMES = "SELECT offset, time FROM {log} WHERE offset<? ORDER BY offset LIMIT ?"
 DELETE = "DELETE FROM {log} WHERE offset=?"
 HORIZON = "UPDATE ends SET horizon=max(horizon, ?) WHERE slot=?"
 CLEANED = "UPDATE ends SET cleaned=? WHERE slot=?"
-FIND = """SELECT offset, time, key, value FROM {log}
-    WHERE offset>=? AND (key=? OR instr(value, ?)>0) ORDER BY offset LIMIT 200"""
+FIND = "SELECT offset, time, key, {value} WHERE offset>=? ORDER BY offset LIMIT 200"
 COUNT = "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0) FROM {log}"
 
 
@@ -152,9 +151,10 @@ def find(state: State, topic: str, text: bytes) -> Iterator[Logged]:
     state.refresh()
     for partition, at in enumerate(state.slots(topic)):
         start = 0
-        while found := state.fetch(in_log(FIND, at), start, text, text):
-            for record in found:
-                yield Logged(topic, partition, *record)
+        while found := state.records(FIND, at, start):
+            for offset, time, key, value in found:
+                if key == text or text in (value or b""):
+                    yield Logged(topic, partition, offset, time, key, value)
             start = found[-1][0] + 1
 
 
