@@ -35,6 +35,8 @@ REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MARGIN = 3_600_000
 """ms by which a body in the folder outlives the retention: it is written before its record. In object storage: SPARE."""
+SHRUNK, SPARED = 1_024, 512
+"""Free pages of the store that a step gives back, and that remain, to be used again (4 MiB)."""
 GROWN = 5_000
 """Records that a compacted topic must have gained before it is compacted again."""
 EVERY = 3_600.0
@@ -60,6 +62,9 @@ def upkeep_steps(runner: Embedded, retention: float) -> Iterator[None]:
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
             yield
     yield from _forgive(store, before)
+    yield from store.modernize()
+    while store.shrink(SHRUNK) > SPARED:
+        yield
     with bodies_trimmed(runner.folder) as alone:
         if alone:
             runner.blobs.trim(before - (SPARE if runner.blobs.remote else MARGIN), _unread_bodies(store))

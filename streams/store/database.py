@@ -22,7 +22,7 @@ import apsw
 from schemas.codec import encode
 from schemas.ports import Logged
 from schemas.records import Record
-from streams.store import schema, upkeep
+from streams.store import former, schema, upkeep
 from streams.store.errors import AbsentError, StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.murmur2 import partition as partition_of
@@ -30,7 +30,7 @@ from streams.store.rows import TableRows
 from streams.store.schema import END, in_log
 from streams.store.state import ROWS_CACHE, State, unpacked
 from streams.store.transaction import Offsets, Transaction
-from streams.store.upkeep import Stats
+from streams.store.upkeep import Part, Stats
 
 READ = "SELECT offset, time, key, {value} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
 FIRST = "SELECT min(offset) FROM {log}"
@@ -233,14 +233,28 @@ class Store:
         """Delete the records at the given offsets, by partition. Returns their number. Raises KeyError."""
         return upkeep.drop(self._state, topic, offsets)
 
+    def modernize(self) -> Iterator[None]:
+        """Compress what version 1 has stored as it was, and give back the space, a step at a time. Runners only."""
+        if former.is_former(self._state):
+            yield from former.repack(self._state)
+            former.rebuild(self._state)
+
+    def shrink(self, pages: int) -> int:
+        """Give up to that many free pages of the file back to the file system; return how many are left. Runners only."""
+        return upkeep.shrink(self._state, pages)
+
+    def parts(self) -> list[Part]:
+        """Return what takes the bytes of the file, the largest part first. Reads the whole file."""
+        return upkeep.parts(self._state)
+
     def stats(self) -> Stats:
         """Return records and bytes by topic, and the size of the files. Scans the whole store."""
         return upkeep.stats(self._state)
 
     def damage(self) -> str:
-        """Return the first problem that SQLite finds in the file; "" for none. Reads the whole file."""
+        """Return the first problem that is found in the file; "" for none. Reads the whole file."""
         found = str(self._state.fetch("PRAGMA quick_check(1)")[0][0])
-        return "" if found == "ok" else found
+        return self._state.values.damage() if found == "ok" else found
 
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""

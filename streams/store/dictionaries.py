@@ -82,10 +82,14 @@ class Dictionaries:
     def unpack(self, data: bytes, form: int) -> bytes:
         """Return the value of a stored one that has a form. Raises apsw.CorruptError."""
         known = (self._known.get(-form) or self._load(-form)) if form else None
+        frame = ZstdDecompressor(zstd_dict=known)
         try:
-            return ZstdDecompressor(zstd_dict=known).decompress(MAGIC + data)
+            value = frame.decompress(MAGIC + data)
         except ZstdError as error:
             raise apsw.CorruptError(f"a value is damaged: {error}") from error
+        if not frame.eof:
+            raise apsw.CorruptError("a value is damaged: it ends too early")
+        return value
 
     def write(self, cursor: apsw.Cursor) -> None:
         """Store the dictionaries that this transaction made."""

@@ -101,6 +101,20 @@ class State:
             self._rows.clear()
             self._staged.clear()
 
+    def rebuild(self) -> None:
+        """Write the whole file anew, without free pages (VACUUM), so that it gives back those of later. Raises apsw.Error."""
+        if self._turn is None:
+            raise StoreError(f"{self.path}: opened for reading only")
+        with self._turn.held():
+            self.connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            # The copy is a file: in memory it might be too large.
+            self.connection.execute("PRAGMA temp_store=FILE")
+            try:
+                self.connection.execute("VACUUM")
+            finally:
+                self.connection.execute("PRAGMA temp_store=MEMORY")
+        self._version = -1
+
     def refresh(self) -> None:
         """Read topics and ends again, and drop cached rows, if another connection has committed since."""
         ((version,),) = self.fetch("PRAGMA data_version")

@@ -45,7 +45,8 @@ ADD = "INSERT INTO contents(id, packing, data) VALUES(?, ?, ?)"
 COUNTED = "INSERT INTO shares(id, count) VALUES(?, 0)"
 UNSHARED = "DELETE FROM shares WHERE count=0 RETURNING id"
 REMOVE = "DELETE FROM contents WHERE id=?"
-WATCHED = "SELECT tbl_name FROM sqlite_master WHERE type='trigger'"
+WATCHED = "SELECT DISTINCT tbl_name FROM sqlite_master WHERE type='trigger'"
+LOST = "SELECT 1 FROM {table} WHERE form>0 AND NOT EXISTS (SELECT 1 FROM contents WHERE id=form) LIMIT 1"
 WATCH = """
 CREATE TRIGGER {table}_added AFTER INSERT ON {table} WHEN new.form>0
     BEGIN UPDATE shares SET count=count+1 WHERE id=new.form; END;
@@ -102,8 +103,10 @@ class Values:
             return value
         if form <= 0:
             return self._packing.unpack(value, form)
+        if data is None:
+            raise apsw.CorruptError(f"a content is missing: {form}")
         before, cut, after = _around(value)
-        content = (data or b"") if packing is None else self._packing.unpack(data or b"", packing)
+        content = data if packing is None else self._packing.unpack(data, packing)
         if self._writes and self._young.get(content[START], (0, b""))[0] < form:
             self._remember(form, content)
         return b"".join((before, content[:cut], after))
@@ -147,6 +150,14 @@ class Values:
         self._packing.forget()
         self._young, self._old, self._bytes, self._last, self._added = {}, {}, 0, None, []
         self._watched, self._watch = None, set()
+
+    def damage(self) -> str:
+        """Return the name of a table that has a value without its content; "" if there is none."""
+        if not self._former:
+            for (table,) in self._connection.execute(WATCHED).fetchall():
+                if self._connection.execute(LOST.format(table=table)).get:
+                    return f"values of {table} have lost their contents"
+        return ""
 
     def _share(self, table: str, value: bytes, at: int) -> tuple[bytes, int]:
         key = value[at:][START]
