@@ -31,6 +31,8 @@ START = slice(HEADER, HEADER + 66)
 """The bytes of a summary by which a content is found: its OID."""
 SHARED = 200
 """Minimal bytes of a content."""
+PACKED = 2
+"""Length of an array that stands for another one, which is compressed: its form, and its bytes."""
 MEMORY = 4 << 20
 """Bytes of contents that are remembered, twice."""
 CONTENTS = "contents"
@@ -57,7 +59,7 @@ CREATE TRIGGER {table}_changed AFTER UPDATE OF form ON {table} WHEN old.form IS 
 """
 
 _encode = msgspec.msgpack.encode
-_around = msgspec.msgpack.Decoder(tuple[bytes, int, bytes]).decode
+_decode = msgspec.msgpack.Decoder().decode
 Execute = Callable[[str, Sequence[Any]], apsw.Cursor]
 
 
@@ -105,11 +107,22 @@ class Values:
             return self._packing.unpack(value, form)
         if data is None:
             raise apsw.CorruptError(f"a content is missing: {form}")
-        before, cut, after = _around(value)
+        before, cut, after = self._around(value)
         content = data if packing is None else self._packing.unpack(data, packing)
         if self._writes and self._young.get(content[START], (0, b""))[0] < form:
             self._remember(form, content)
         return b"".join((before, content[:cut], after))
+
+    def _around(self, value: bytes) -> tuple[bytes, int, bytes]:
+        """Return what a value has before its content, the bytes that it has of that, and what it has behind."""
+        try:
+            found = _decode(value)
+            if len(found) == PACKED:
+                found = _decode(self._packing.unpack(found[1], found[0]))
+            before, cut, after = found
+        except (msgspec.DecodeError, TypeError, ValueError) as error:
+            raise apsw.CorruptError(f"a value is damaged: {error}") from error
+        return before, cut, after
 
     def encode(self, group: str, table: str, value: bytes | None) -> tuple[bytes | None, int | None]:
         """Return a value as it is stored in a table, and its form."""
@@ -117,7 +130,7 @@ class Values:
             return None, None
         at = value.find(SUMMARY, 0, REACH)
         if at >= 0 and len(value) - at >= SHARED:
-            return self._share(table, value, at)
+            return self._share(group, table, value, at)
         return self._packing.pack(group, value)
 
     def pack(self, group: str, value: bytes | None) -> tuple[bytes | None, int | None]:
@@ -159,7 +172,7 @@ class Values:
                     return f"values of {table} have lost their contents"
         return ""
 
-    def _share(self, table: str, value: bytes, at: int) -> tuple[bytes, int]:
+    def _share(self, group: str, table: str, value: bytes, at: int) -> tuple[bytes, int]:
         key = value[at:][START]
         number, content = self._young.get(key) or self._old.get(key) or (0, b"")
         cut = _common(content, value, at)
@@ -167,7 +180,9 @@ class Values:
             number, content = self._add(value[at:])
             cut = len(content)
         self._see(table)
-        return _encode((value[:at], cut, value[at + cut :])), number
+        around = _encode((value[:at], cut, value[at + cut :]))
+        packed = self._packing.pack(f"{group} around", around)
+        return (around if packed.form is None else _encode((packed.form, packed.data))), number
 
     def _add(self, content: bytes) -> tuple[int, bytes]:
         if self._last is None:
