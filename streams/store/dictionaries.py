@@ -23,7 +23,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError, train_dict
 
-LEVEL = 3
+LEVEL = 1
+"""Level 3 makes summaries 4 per cent smaller, and takes a quarter to two thirds more time: 8 to 10 µs each, where 1 takes 5 to 8."""
 LEAST = 40
 """Bytes of the smallest value that is compressed."""
 MAGIC = b"\x28\xb5\x2f\xfd"
