@@ -24,7 +24,7 @@ else:
     from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError, train_dict
 
 LEVEL = 1
-"""Level 3 makes summaries 4 per cent smaller, and takes a quarter to two thirds more time: 8 to 10 µs each, where 1 takes 5 to 8."""
+"""Level 3 makes summaries 4 per cent smaller, and takes 8 to 10 µs each, where level 1 takes 5 to 8."""
 LEAST = 40
 """Bytes of the smallest value that is compressed."""
 MAGIC = b"\x28\xb5\x2f\xfd"
