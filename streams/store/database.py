@@ -234,7 +234,10 @@ class Store:
         return upkeep.drop(self._state, topic, offsets)
 
     def modernize(self) -> Iterator[None]:
-        """Compress what version 1 has stored as it was, and give back the space, a step at a time. Runners only."""
+        """Compress what version 1 has stored as it was, and give back the space, a step at a time. Runners only.
+
+        No step for a file of this version. A file that is too large to be written anew is the same again afterwards.
+        """
         if former.is_former(self._state):
             yield from former.repack(self._state)
             former.rebuild(self._state)

@@ -22,7 +22,7 @@ from streams.store.schema import PAGE
 from streams.store.state import State
 from streams.store.transaction import Transaction
 
-ROWS = 250
+ROWS = 1_000
 """Values of one table that a step compresses."""
 MOST = 256 << 20
 """Bytes in use above which a file is not written anew: nobody else could write meanwhile."""
