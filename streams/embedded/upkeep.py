@@ -101,11 +101,12 @@ def _modernize(store: Store) -> Iterator[None]:
     """Make the store of an older version smaller, once."""
     if _noted(store, MODERN) is not None:
         return
-    steps = 0
-    for steps, _ in enumerate(store.modernize(), 1):
+    done = 0
+    for _ in store.modernize():
+        done += 1
         yield
-    if steps:
-        _note(store, MODERN, steps)
+    if done:
+        _note(store, MODERN, done)
 
 
 def _forgive(store: Store, before: int) -> Iterator[None]:

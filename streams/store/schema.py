@@ -3,9 +3,10 @@
 - `log_N`: the records of a partition by offset, N being its slot (topic id and partition in one number). One table each, since
   SQLite appends fastest at the right edge of a tree: one tree for all partitions cost a third of the throughput.
 - `ends`: the next offset of each partition, and its horizon (see `upkeep`); kept separately, since trimming empties the log.
-- `spaces` and one table `rows_N` each: the state of one stage in one partition. A table with a row id and an index on the
-  key: values go to the end of the table, and only keys (60 bytes) are spread; WITHOUT ROWID was 2 to 4 times slower.
+- `spaces` and one table `rows_N` each: the state of one stage in one partition, WITHOUT ROWID, since compressed values are small.
+  (With values of 1.5 kB, a table with a row id and an index was four times as fast: such are the tables of version 1.)
 - `offsets`: the progress of a consumer group. `staged`: records that await `publish`.
+- `contents`, `shares`, `dictionaries`: what stored values refer to (`values.py`); the column `form` of a value says how.
 
 Pragmas, measured with 1 kB records and 60-byte keys: pages of 8 kB (4 kB pages waste a quarter with 1-3 kB values, 16 kB pages
 double what a small random update writes to the WAL), a checkpoint each 16 MB, no mmap (it counts as memory of the process).

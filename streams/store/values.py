@@ -25,8 +25,8 @@ from schemas.codec import HEADER, MAGIC, rabin
 from streams.store.dictionaries import Dictionaries, Packed
 
 SUMMARY = MAGIC + rabin("Summary")
-REACH = 300
-"""Bytes of a value in which a summary has to begin."""
+REACH = 8 << 10
+"""Bytes of a value in which a summary has to begin. A row of a register may have the URLs of copies before it."""
 START = slice(HEADER, HEADER + 66)
 """The bytes of a summary by which a content is found: its OID."""
 SHARED = 200
