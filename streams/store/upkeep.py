@@ -40,7 +40,7 @@ COUNT = "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0))
 
 
 class TopicStats(NamedTuple):
-    """Content of a topic: number of records, and bytes of their keys and values, as they are stored; shared contents not counted."""
+    """Content of a topic: number of records, and bytes of their keys and values as stored; shared contents are not counted."""
 
     records: int
     bytes: int
