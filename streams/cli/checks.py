@@ -17,6 +17,9 @@ ROOM = 1 << 30
 """Free bytes below which the disk is reported as nearly full."""
 
 
+PARTS, SMALL = 8, 100_000
+"""Parts of the store that are named; bytes below which a part is not."""
+DAY = 86_400
 MISSING = 5
 """Missing rights that are named."""
 
@@ -49,6 +52,7 @@ def checks(found: Settings) -> Iterator[Check]:
         yield _tried(_of(name, "data folder"), lambda name=name: _folder(found, name))  # type: ignore[misc]
     if not found.kafka.brokers:
         yield from _removals(found)
+        yield from _sizes(found)
     yield _room(found.data)
 
 
@@ -90,6 +94,26 @@ def _removals(found: Settings) -> Iterator[Check]:
     yield from (Check("removals", False, doubt.line) for doubt in doubted)
     if not doubted:
         yield Check("removals", True, "none in doubt")
+
+
+def _sizes(found: Settings) -> Iterator[Check]:
+    """Yield what takes the bytes of the data folder and of its store, and what the retention costs, if there is a store."""
+    from streams.cli.common import megabytes
+    from streams.config.topology import topology_of
+    from streams.operations.folder_sizes import folder_sizes
+    from streams.store import Store, StoreError
+
+    try:
+        with Store(found.data, readonly=True) as store:
+            sizes = folder_sizes(found.data, store, topology_of(found))
+    except (StoreError, OSError):
+        return  # the check of the data folder says so
+    for name, parts in (("sizes", sizes.entries), ("sizes in the store", sizes.store[:PARTS])):
+        shown = [f"{part} {megabytes(size)}" for part, size in parts if size >= SMALL]
+        yield Check(name, True, ", ".join(shown) or "all small")
+    bodies = megabytes(dict(sizes.entries).get("blobs", 0))
+    kept = f"topics {megabytes(sizes.history)}, bodies {bodies}, for {found.retention / DAY:g} days (setting retention)"
+    yield Check("kept for harvest why", True, kept)
 
 
 def _brokers(found: Settings) -> list[str]:

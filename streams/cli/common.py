@@ -155,6 +155,11 @@ def note(text: str) -> None:
     typer.echo("\n".join(map(printable, f"harvest: {text}".split("\n"))), err=True)
 
 
+def megabytes(size: int) -> str:
+    """Return a number of bytes as a text in MB."""
+    return f"{size / 1e6:,.1f} MB"
+
+
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its noun; `several` is the plural if it is not `one` with an s."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"

@@ -6,7 +6,8 @@ Laws:
 - Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads the whole
   topic, so it waits until the topic has grown by half since the last check: what a first run wrote is nearly all new. The same
   holds for the check of rejections.
-- Upkeep works in steps between turns, on their thread: one partition compacted, one topic trimmed.
+- Upkeep works in steps between turns, on their thread: one partition compacted, one topic trimmed. What that frees in the store is
+  given back to the file system.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
   than the body, and in object storage at most two days younger (`streams/operations/bodies.py`). None goes while a backup copies
   them: the next upkeep removes what is left.
@@ -35,6 +36,10 @@ REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MARGIN = 3_600_000
 """ms by which a body in the folder outlives the retention: it is written before its record. In object storage: SPARE."""
+SHRUNK, SPARED = 1_024, 512
+"""Free pages of the store that a step gives back, and that remain, to be used again (4 MiB)."""
+MODERN = "modern"
+"""Name of the note that a store of an older version was made smaller, or cannot be."""
 GROWN = 5_000
 """Records that a compacted topic must have gained before it is compacted again."""
 EVERY = 3_600.0
@@ -60,6 +65,9 @@ def upkeep_steps(runner: Embedded, retention: float) -> Iterator[None]:
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
             yield
     yield from _forgive(store, before)
+    yield from _modernize(store)
+    while store.shrink(SHRUNK) > SPARED:
+        yield
     with bodies_trimmed(runner.folder) as alone:
         if alone:
             runner.blobs.trim(before - (SPARE if runner.blobs.remote else MARGIN), _unread_bodies(store))
@@ -87,6 +95,18 @@ def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator
             store.compact(topic.name, now_ms() - REMOVALS, below={partition: offset})
             yield
     _note(store, topic.name, sum(below.values()))
+
+
+def _modernize(store: Store) -> Iterator[None]:
+    """Make the store of an older version smaller, once."""
+    if _noted(store, MODERN) is not None:
+        return
+    done = 0
+    for _ in store.modernize():
+        done += 1
+        yield
+    if done:
+        _note(store, MODERN, done)
 
 
 def _forgive(store: Store, before: int) -> Iterator[None]:

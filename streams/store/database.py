@@ -22,7 +22,7 @@ import apsw
 from schemas.codec import encode
 from schemas.ports import Logged
 from schemas.records import Record
-from streams.store import schema, upkeep
+from streams.store import former, schema, upkeep
 from streams.store.errors import AbsentError, StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.murmur2 import partition as partition_of
@@ -30,9 +30,9 @@ from streams.store.rows import TableRows
 from streams.store.schema import END, in_log
 from streams.store.state import ROWS_CACHE, State, unpacked
 from streams.store.transaction import Offsets, Transaction
-from streams.store.upkeep import Stats
+from streams.store.upkeep import Part, Stats
 
-READ = "SELECT offset, time, key, value FROM {log} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
+READ = "SELECT offset, time, key, {value} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
 FIRST = "SELECT min(offset) FROM {log}"
 SINCE = "SELECT min(offset) FROM {log} WHERE time>=?"
 TIMEOUT = 60.0
@@ -111,10 +111,10 @@ class Store:
             with turn.held():
                 connection = schema.connect(self._path, readonly=False, timeout=timeout)
         try:
-            if not schema.check(connection, self.folder):
-                if turn is None:
-                    raise AbsentError(str(self.folder))
-                schema.create(connection, self.folder)
+            if turn is not None:
+                schema.complete(connection, self.folder)
+            elif not schema.check(connection, self.folder):
+                raise AbsentError(str(self.folder))
         except BaseException:
             connection.close()
             raise
@@ -181,8 +181,8 @@ class Store:
         """Return at most `limit` committed records from `offset` to below `until`, in order. Raises KeyError."""
         if topic not in self._state.topics():
             self._state.refresh()
-        read = in_log(READ, self._state.slot(topic, partition))
-        found = self._state.fetch(read, offset, END if until is None else until, limit)
+        at = self._state.slot(topic, partition)
+        found = self._state.records(READ, at, offset, END if until is None else until, limit)
         return [Logged(topic, partition, *record) for record in found]
 
     def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
@@ -200,7 +200,7 @@ class Store:
     def rows(self, name: str, partition: int) -> TableRows | None:
         """Return the committed rows of a stage in a partition, read-only; None if it never wrote any."""
         table = self._state.table(name, partition)
-        return None if table is None else TableRows(self._state.connection, table, 0)
+        return None if table is None else TableRows(self._state.connection, self._state.values, name, table, 0)
 
     def offsets(self, group: str) -> dict[tuple[str, int], Offsets]:
         """Return the committed offsets of a group, by topic and partition."""
@@ -233,14 +233,31 @@ class Store:
         """Delete the records at the given offsets, by partition. Returns their number. Raises KeyError."""
         return upkeep.drop(self._state, topic, offsets)
 
+    def modernize(self) -> Iterator[None]:
+        """Compress what version 1 has stored as it was, and give back the space, a step at a time. Runners only.
+
+        No step for a file of this version. A file that is too large to be written anew is the same again afterwards.
+        """
+        if former.is_former(self._state):
+            yield from former.repack(self._state)
+            former.rebuild(self._state)
+
+    def shrink(self, pages: int) -> int:
+        """Give up to that many free pages of the file back to the file system; return how many are left. Runners only."""
+        return upkeep.shrink(self._state, pages)
+
+    def parts(self) -> list[Part]:
+        """Return what takes the bytes of the file, the largest part first. Reads the whole file."""
+        return upkeep.parts(self._state)
+
     def stats(self) -> Stats:
         """Return records and bytes by topic, and the size of the files. Scans the whole store."""
         return upkeep.stats(self._state)
 
     def damage(self) -> str:
-        """Return the first problem that SQLite finds in the file; "" for none. Reads the whole file."""
+        """Return the first problem that is found in the file; "" for none. Reads the whole file."""
         found = str(self._state.fetch("PRAGMA quick_check(1)")[0][0])
-        return "" if found == "ok" else found
+        return self._state.values.damage() if found == "ok" else found
 
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""

@@ -22,6 +22,7 @@ import apsw
 
 from streams.store.errors import translated
 from streams.store.seen import Seen, is_stem
+from streams.store.values import Values
 
 
 class _Missing:
@@ -36,8 +37,13 @@ Journal = list[Callable[[], None] | tuple["TableRows", bytes, Cached] | int]
 which a record was appended.
 """
 
-_SELECT, _SCAN, _INSERT, _DELETE = "SELECT value FROM ", "SELECT key, value FROM ", "INSERT INTO ", "DELETE FROM "
-_ANY = "SELECT 1 FROM "
+_GET = "SELECT {value} WHERE key=?"
+_FROM = "SELECT key, {value} WHERE key>=? ORDER BY key LIMIT ?"
+_BETWEEN = "SELECT key, {value} WHERE key>=? AND key<? ORDER BY key LIMIT ?"
+_UPSERT = """INSERT INTO {table}(key, value, form) VALUES(?, ?, ?)
+    ON CONFLICT(key) DO UPDATE SET value=excluded.value, form=excluded.form"""
+_DELETE = "DELETE FROM {table} WHERE key=?"
+_ANY = "SELECT 1 FROM {table} LIMIT 1"
 
 MANY = 250
 """Rows that one statement reads by their keys."""
@@ -59,15 +65,12 @@ class TableRows:
     Reading raises StoreError if the file cannot be read.
     """
 
-    def __init__(self, connection: apsw.Connection, table: str, cache_bytes: int) -> None:
+    def __init__(self, connection: apsw.Connection, values: Values, stage: str, table: str, cache_bytes: int) -> None:
         self._connection = connection
+        self._values = values
+        self._group = f"rows.{stage.partition('.')[0]}"
+        self._table = table
         self._execute = connection.cursor().execute
-        self._get = _SELECT + table + " WHERE key=?"
-        self._several = _SCAN + table + " WHERE key IN "
-        self._from = _SCAN + table + " WHERE key>=? ORDER BY key LIMIT ?"
-        self._between = _SCAN + table + " WHERE key>=? AND key<? ORDER BY key LIMIT ?"
-        self._upsert = _INSERT + table + "(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value=excluded.value"
-        self._delete = _DELETE + table + " WHERE key=?"
         self._pending: dict[bytes, bytes | None] = {}
         self._order: list[bytes] | None = None
         self._journal: Journal | None = None
@@ -76,7 +79,7 @@ class TableRows:
         self._young_bytes = 0
         self._half = cache_bytes // 2
         # Without a cache the rows are only read, once: then `Seen` is not worth its cost.
-        empty = cache_bytes and not self._ask(_ANY + table + " LIMIT 1", ())
+        empty = cache_bytes and not self._execute(_ANY.format(table=table)).fetchall()
         self._seen: Seen | None = Seen() if empty else None
         """All keys that the table may contain; None if that is unknown."""
 
@@ -94,7 +97,7 @@ class TableRows:
         wanted = [key for key in keys if self._is_unread(key)]
         for start in range(0, len(wanted) if len(wanted) > 1 else 0, MANY):
             some = wanted[start : start + MANY]
-            found = dict(self._ask(f"{self._several}({','.join('?' * len(some))})", tuple(some)))
+            found = dict(self._ask(f"SELECT key, {{value}} WHERE key IN ({','.join('?' * len(some))})", tuple(some)))
             for key in some:
                 self._remember(key, found.get(key))
 
@@ -139,7 +142,7 @@ class TableRows:
 
     def _chunk(self, low: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         """Return up to `size` rows of the table from `low` on, merged with pending writes, and the start of the next chunk."""
-        query, bounds = (self._from, (low, size)) if high is None else (self._between, (low, high, size))
+        query, bounds = (_FROM, (low, size)) if high is None else (_BETWEEN, (low, high, size))
         found = self._ask(query, bounds)
         more: bytes | None = found[-1][0] + b"\0" if len(found) == size else None
         changed = self._pending_between(low, high if more is None else more)
@@ -157,7 +160,7 @@ class TableRows:
     def _ask(self, query: str, bounds: tuple[bytes | int | None, ...]) -> list[Any]:
         """Query the table. Raises StoreError, so that a stage does not attribute a disk error to one of its records."""
         try:
-            return self._execute(query, bounds).fetchall()
+            return self._values.ask(self._execute, query, self._table, bounds)
         except apsw.Error as error:
             raise translated(error, self._connection.filename, self._connection.system_errno) from error
 
@@ -175,7 +178,7 @@ class TableRows:
         if value is MISSING:
             if self._seen is not None and not self._seen.may_hold(key):
                 return None
-            ((value,),) = self._ask(self._get, (key,)) or ((None,),)
+            ((value,),) = self._ask(_GET, (key,)) or ((None,),)
         self._remember(key, value)  # type: ignore[arg-type]
         return value  # type: ignore[return-value]
 
@@ -208,15 +211,18 @@ class TableRows:
         if self._order is not None:
             del self._order[bisect_left(self._order, key)]
 
-    def flush(self, cursor: apsw.Cursor) -> None:
-        """Write the pending rows to the table, in order of the key."""
+    def encoded(self) -> list[tuple[bytes, bytes | None, int | None]]:
+        """Return the pending rows as they are stored, in order of the key, for `flush`."""
         # Sorted: adjacent keys share pages, and the sort costs less than the page look-ups it saves.
-        rows = sorted(self._pending)
-        pending = self._pending
+        encode, group, table = self._values.encode, self._group, self._table
+        return [(key, *encode(group, table, self._pending[key])) for key in sorted(self._pending)]
+
+    def flush(self, cursor: apsw.Cursor, rows: list[tuple[bytes, bytes | None, int | None]]) -> None:
+        """Write the pending rows to the table; `rows`: as `encoded` returned them."""
         if self._seen is not None:
-            self._seen.add(rows)
-        cursor.executemany(self._upsert, [(k, pending[k]) for k in rows if pending[k] is not None])
-        cursor.executemany(self._delete, [(k,) for k in rows if pending[k] is None])
+            self._seen.add([key for key, _, _ in rows])
+        cursor.executemany(_UPSERT.format(table=self._table), [row for row in rows if row[1] is not None])
+        cursor.executemany(_DELETE.format(table=self._table), [(key,) for key, value, _ in rows if value is None])
 
     def committed(self) -> None:
         """Cache the pending rows after the transaction committed."""

@@ -3,9 +3,10 @@
 - `log_N`: the records of a partition by offset, N being its slot (topic id and partition in one number). One table each, since
   SQLite appends fastest at the right edge of a tree: one tree for all partitions cost a third of the throughput.
 - `ends`: the next offset of each partition, and its horizon (see `upkeep`); kept separately, since trimming empties the log.
-- `spaces` and one table `rows_N` each: the state of one stage in one partition. A table with a row id and an index on the
-  key: values go to the end of the table, and only keys (60 bytes) are spread; WITHOUT ROWID was 2 to 4 times slower.
+- `spaces` and one table `rows_N` each: the state of one stage in one partition, WITHOUT ROWID, since compressed values are small.
+  (With values of 1.5 kB, a table with a row id and an index was four times as fast: such are the tables of version 1.)
 - `offsets`: the progress of a consumer group. `staged`: records that await `publish`.
+- `contents`, `shares`, `dictionaries`: what stored values refer to (`values.py`); the column `form` of a value says how.
 
 Pragmas, measured with 1 kB records and 60-byte keys: pages of 8 kB (4 kB pages waste a quarter with 1-3 kB values, 16 kB pages
 double what a small random update writes to the WAL), a checkpoint each 16 MB, no mmap (it counts as memory of the process).
@@ -23,7 +24,7 @@ import apsw
 
 from streams.store.errors import AFRESH, NewerError, StoreError
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x48525653
 """`application_id` of the file: "HRVS"."""
 FILE = "store.sqlite"
@@ -52,12 +53,24 @@ CREATE TABLE staged(seq INTEGER PRIMARY KEY, owner TEXT NOT NULL, slot INTEGER N
                     key BLOB NOT NULL, value BLOB);
 CREATE INDEX staged_owner ON staged(owner, slot);
 PRAGMA application_id={APPLICATION};
+"""
+STORED = f"""
+ALTER TABLE staged ADD COLUMN form INTEGER;
+CREATE TABLE dictionaries(id INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL);
+CREATE TABLE contents(id INTEGER PRIMARY KEY AUTOINCREMENT, packing INTEGER, data BLOB NOT NULL);
+CREATE TABLE shares(id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+CREATE INDEX unshared ON shares(id) WHERE count=0;
 PRAGMA user_version={VERSION};
 """
-TOPIC_TABLE = "CREATE TABLE {log}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB)"
+"""What version 2 added."""
+TOPIC_TABLE = """CREATE TABLE {log}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB,
+    form INTEGER)"""
+ROW_TABLE = "CREATE TABLE {table}(key BLOB PRIMARY KEY NOT NULL, value BLOB NOT NULL, form INTEGER) WITHOUT ROWID"
+FORMLESS = """SELECT name FROM sqlite_master WHERE type='table' AND (name GLOB 'log_*' OR name GLOB 'rows_*')
+    AND NOT EXISTS (SELECT 1 FROM pragma_table_info(sqlite_master.name) AS info WHERE info.name='form')"""
 
 FORGET_SLOT = ("DELETE FROM ends WHERE slot=?", "DELETE FROM offsets WHERE slot=?", "DELETE FROM staged WHERE slot=?")
-DROP_TABLE, COUNT_TABLE = "DROP TABLE {log}", "SELECT count(*) FROM {log}"
+DROP_TABLE, EMPTY_TABLE, COUNT_TABLE = "DROP TABLE {log}", "DELETE FROM {log}", "SELECT count(*) FROM {log}"
 
 
 def slot(topic: int, partition: int) -> int:
@@ -67,7 +80,12 @@ def slot(topic: int, partition: int) -> int:
 
 def in_log(template: str, number: int) -> str:
     """Return a statement on the records of a partition: `{log}` is replaced by the table of the slot."""
-    return template.format(log=f"log_{number}")
+    return template.format(log=log_table(number))
+
+
+def log_table(number: int) -> str:
+    """Return the name of the table of a slot."""
+    return f"log_{number}"
 
 
 def check_files(path: Path) -> None:
@@ -96,6 +114,8 @@ def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = Fal
     connection.set_busy_handler(_patience(timeout))
     if not readonly:
         connection.execute(f"PRAGMA page_size={PAGE}")
+        # Before there is a table: a file of an older version keeps its way.
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT // PAGE}")
@@ -150,12 +170,18 @@ def check(connection: apsw.Connection, folder: Path) -> bool:
     return True
 
 
-def create(connection: apsw.Connection, folder: Path) -> None:
-    """Create the tables, unless another process has done so."""
+def complete(connection: apsw.Connection, folder: Path) -> None:
+    """Create the tables, or those that a file of an older version lacks, unless another process has done so."""
+    if check(connection, folder) and connection.pragma("user_version") == VERSION:
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not check(connection, folder):
             connection.execute(TABLES)
+        if connection.pragma("user_version") < VERSION:
+            connection.execute(STORED)
+            for (table,) in connection.execute(FORMLESS).fetchall():
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN form INTEGER")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -17,7 +17,20 @@ import apsw
 from streams.store.errors import StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.rows import TableRows
-from streams.store.schema import COUNT_TABLE, DROP_TABLE, FORGET_SLOT, PARTITION_BITS, TOPIC_TABLE, in_log, slot
+from streams.store.schema import (
+    COUNT_TABLE,
+    DROP_TABLE,
+    EMPTY_TABLE,
+    FORGET_SLOT,
+    PARTITION_BITS,
+    ROW_TABLE,
+    TOPIC_TABLE,
+    VERSION,
+    in_log,
+    log_table,
+    slot,
+)
+from streams.store.values import Values
 
 ROWS_CACHE = 16 * 1024 * 1024
 """Bytes of committed rows to cache per stage, divided by the highest partition count of all topics at their first use. The row of a
@@ -45,6 +58,7 @@ class State:
         self.cursor = connection.cursor()
         self.path = path
         self._turn = turn
+        self.values = Values(connection, former=connection.pragma("user_version") < VERSION, writes=turn is not None)
         self._version = -1
         self._topics: dict[str, Topic] = {}
         self._ends: dict[int, int] = {}
@@ -55,6 +69,13 @@ class State:
         """Execute a statement and return all its rows. Raises StoreError, DiskFull."""
         try:
             return self.cursor.execute(sql, bindings).fetchall()
+        except apsw.Error as error:
+            raise translated(error, str(self.path), self.connection.system_errno) from error
+
+    def records(self, template: str, number: int, *bindings: str | int | bytes) -> list[tuple[Any, ...]]:
+        """Return the records of a partition that a SELECT finds (`Values.ask`). Raises StoreError, DiskFull."""
+        try:
+            return self.values.ask(self.cursor.execute, template, log_table(number), bindings)
         except apsw.Error as error:
             raise translated(error, str(self.path), self.connection.system_errno) from error
 
@@ -74,10 +95,25 @@ class State:
                 self.cursor.execute("ROLLBACK")
         finally:
             self._version = -1
+            self.values.forget()
             for rows in self._rows.values():
                 rows.detach()
             self._rows.clear()
             self._staged.clear()
+
+    def rebuild(self) -> None:
+        """Write the whole file anew, without free pages (VACUUM), so that it gives back those of later. Raises apsw.Error."""
+        if self._turn is None:
+            raise StoreError(f"{self.path}: opened for reading only")
+        with self._turn.held():
+            self.connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            # The copy is a file: in memory it might be too large.
+            self.connection.execute("PRAGMA temp_store=FILE")
+            try:
+                self.connection.execute("VACUUM")
+            finally:
+                self.connection.execute("PRAGMA temp_store=MEMORY")
+        self._version = -1
 
     def refresh(self) -> None:
         """Read topics and ends again, and drop cached rows, if another connection has committed since."""
@@ -88,6 +124,7 @@ class State:
             self._ends = dict(self.fetch("SELECT slot, next FROM ends"))
             for rows in self._rows.values():
                 rows.forget()
+            self.values.forget()
             self._staged.clear()
             self._version = version
 
@@ -113,6 +150,10 @@ class State:
         partition = number & ((1 << PARTITION_BITS) - 1)
         return next(n for n, t in self._topics.items() if t.id == number >> PARTITION_BITS), partition
 
+    def group(self, number: int) -> str:
+        """Return the name of the values of a slot's topic; those of all Brokers have the same."""
+        return self.name(number)[0].partition(".")[0]
+
     def end(self, number: int) -> int:
         """Return the next offset of a partition, as of the last refresh."""
         return self._ends.get(number, 0)
@@ -137,6 +178,7 @@ class State:
         dropped = 0
         for number in [at for name in topics if name in self._topics for at in self.slots(name)]:
             dropped += self.fetch(in_log(COUNT_TABLE, number))[0][0]
+            self.fetch(in_log(EMPTY_TABLE, number))
             self.fetch(in_log(DROP_TABLE, number))
             for statement in FORGET_SLOT:
                 self.fetch(statement, number)
@@ -144,7 +186,9 @@ class State:
             self.fetch("DELETE FROM topics WHERE name=?", name)
         for name in stages:
             for (space,) in self.fetch("SELECT id FROM spaces WHERE name=?", name):
-                self.fetch(f"DROP TABLE rows_{space}")
+                # First emptied, so that triggers see what goes.
+                for statement in (EMPTY_TABLE, DROP_TABLE):
+                    self.fetch(statement.format(log=f"rows_{space}"))
             self.fetch("DELETE FROM spaces WHERE name=?", name)
             self.fetch("DELETE FROM offsets WHERE name=?", name)
         self._rows = {at: rows for at, rows in self._rows.items() if at[0] not in stages}
@@ -158,7 +202,7 @@ class State:
         if rows is None:
             table = self.table(name, partition) or self._make_table(name, partition)
             most = max((topic.partitions for topic in self._topics.values()), default=1)
-            rows = self._rows[name, partition] = TableRows(self.connection, table, self._rows_cache // most)
+            rows = self._rows[name, partition] = TableRows(self.connection, self.values, name, table, self._rows_cache // most)
         return rows
 
     def table(self, name: str, partition: int) -> str | None:
@@ -169,7 +213,7 @@ class State:
     def _make_table(self, name: str, partition: int) -> str:
         self.cursor.execute("INSERT INTO spaces(name, partition) VALUES(?, ?)", (name, partition))
         table = f"rows_{self.connection.last_insert_rowid()}"
-        self.cursor.execute(f"CREATE TABLE {table}(key BLOB PRIMARY KEY NOT NULL, value BLOB NOT NULL)")
+        self.cursor.execute(ROW_TABLE.format(table=table))
         return table
 
     def offsets(self, group: str, number: int) -> tuple[int, frozenset[int]]:

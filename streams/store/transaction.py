@@ -21,18 +21,20 @@ from typing import NamedTuple, Self, TypeVar
 from streams.faults import fault
 from streams.store.errors import StoreError, translated
 from streams.store.rows import Journal, TableRows
-from streams.store.schema import in_log
+from streams.store.schema import in_log, log_table
 from streams.store.state import State, packed
 
-PUT = "INSERT INTO {log}(offset, time, key, value) VALUES(?, ?, ?, ?)"
+PUT = "INSERT INTO {log}(offset, time, key, value, form) VALUES(?, ?, ?, ?, ?)"
 ENDS = "INSERT INTO ends(slot, next) VALUES(?, ?) ON CONFLICT(slot) DO UPDATE SET next=excluded.next"
 DONE = """INSERT INTO offsets(name, slot, next, done) VALUES(?, ?, ?, ?)
     ON CONFLICT(name, slot) DO UPDATE SET next=excluded.next, done=excluded.done"""
-STAGE = "INSERT INTO staged(owner, slot, time, key, value) VALUES(?, ?, ?, ?, ?)"
-PUBLISH = """INSERT INTO {log}(offset, time, key, value)
-    SELECT ? + row_number() OVER (ORDER BY seq) - 1, time, key, value FROM staged WHERE owner=? AND slot=? ORDER BY seq"""
+STAGE = "INSERT INTO staged(owner, slot, time, key, value, form) VALUES(?, ?, ?, ?, ?, ?)"
+PUBLISH = """INSERT INTO {log}(offset, time, key, value, form)
+    SELECT ? + row_number() OVER (ORDER BY seq) - 1, time, key, value, form FROM staged WHERE owner=? AND slot=? ORDER BY seq"""
 UNSTAGE = "DELETE FROM staged WHERE owner=?"
 
+Appended = tuple[int, int, bytes, bytes | None]
+"""A record of a partition: offset, time, key, value."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -67,7 +69,7 @@ class Transaction:
     def __init__(self, state: State) -> None:
         self._state = state
         self._journal: Journal = []
-        self._records: dict[int, list[tuple[int, int, bytes, bytes | None]]] = {}
+        self._records: dict[int, list[Appended]] = {}
         self._next: dict[int, int] = {}
         self._offsets: dict[tuple[str, int], Offsets] = {}
         self._rows: dict[tuple[str, int], TableRows] = {}
@@ -203,21 +205,35 @@ class Transaction:
             raise
 
     def _write(self) -> None:
-        cursor = self._state.cursor
-        for rows in self._rows.values():
-            rows.flush(cursor)
+        cursor, values = self._state.cursor, self._state.values
+        records = {at: self._encoded(at, appended) for at, appended in self._records.items()}
+        rows = [(table, table.encoded()) for table in self._rows.values()]
+        staging = [self._packed(order) if isinstance(order, Staged) else order for order in self._staging]
+        values.write(cursor)
+        for table, pending in rows:
+            table.flush(cursor, pending)
         fault("log.write")
-        for at, records in self._records.items():
-            cursor.executemany(in_log(PUT, at), records)
-        for order in self._staging:
-            if isinstance(order, Staged):
+        for at, appended in records.items():
+            cursor.executemany(in_log(PUT, at), appended)
+        for order in staging:
+            if not isinstance(order, Release):
                 cursor.execute(STAGE, order)
             else:
                 for at, first in order.first.items():
                     cursor.execute(in_log(PUBLISH, at), (first, order.owner, at))
                 cursor.execute(UNSTAGE, (order.owner,))
+        values.sweep(cursor)
         cursor.executemany(ENDS, self._next.items())
         cursor.executemany(DONE, [(group, at, o.next, packed(o.done)) for (group, at), o in self._offsets.items()])
+
+    def _encoded(self, at: int, records: list[Appended]) -> list[tuple[int, int, bytes, bytes | None, int | None]]:
+        """Return the records of a partition as they are stored."""
+        encode, group, table = self._state.values.encode, self._state.group(at), log_table(at)
+        return [(offset, time, key, *encode(group, table, value)) for offset, time, key, value in records]
+
+    def _packed(self, order: Staged) -> tuple[str, int, int, bytes, bytes | None, int | None]:
+        """Return a staged record as it is stored: it shares nothing, since it is not of the log yet."""
+        return (*order[:-1], *self._state.values.pack(self._state.group(order.slot), order.value))
 
     def _fail(self, error: BaseException) -> None:
         """Undo everything; raise the exception that replaces the error, if there is one."""

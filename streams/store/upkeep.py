@@ -12,12 +12,14 @@ Laws:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from schemas.ports import Logged
-from streams.store.schema import FILE, in_log
+from streams.store.former import is_former
+from streams.store.schema import FILE, PAGE, in_log, log_table
 from streams.store.state import State
 from streams.store.transaction import Transaction
 
@@ -30,13 +32,15 @@ TIMES = "SELECT offset, time FROM {log} WHERE offset<? ORDER BY offset LIMIT ?"
 DELETE = "DELETE FROM {log} WHERE offset=?"
 HORIZON = "UPDATE ends SET horizon=max(horizon, ?) WHERE slot=?"
 CLEANED = "UPDATE ends SET cleaned=? WHERE slot=?"
-FIND = """SELECT offset, time, key, value FROM {log}
-    WHERE offset>=? AND (key=? OR instr(value, ?)>0) ORDER BY offset LIMIT 200"""
+FIND = "SELECT offset, time, key, {value} WHERE offset>=? ORDER BY offset LIMIT 200"
+SIZES = """SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) WHERE aggregate=TRUE GROUP BY tbl_name"""
+"""Bytes of each table with its indexes."""
+SHARED = ("contents", "shares", "dictionaries")
 COUNT = "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0) FROM {log}"
 
 
 class TopicStats(NamedTuple):
-    """Content of a topic: number of records, and bytes of their keys and values."""
+    """Content of a topic: number of records, and bytes of their keys and values as stored; shared contents are not counted."""
 
     records: int
     bytes: int
@@ -47,6 +51,14 @@ class Stats(NamedTuple):
 
     file_bytes: int
     topics: Mapping[str, TopicStats]
+
+
+class Part(NamedTuple):
+    """Bytes of a part of a store: those of a topic, of the rows of a stage, of the shared `summaries`, `free`, or `other`."""
+
+    kind: str
+    name: str
+    bytes: int
 
 
 def trim(state: State, topic: str, before_ms: int, below: Mapping[int, int]) -> int:
@@ -152,10 +164,42 @@ def find(state: State, topic: str, text: bytes) -> Iterator[Logged]:
     state.refresh()
     for partition, at in enumerate(state.slots(topic)):
         start = 0
-        while found := state.fetch(in_log(FIND, at), start, text, text):
-            for record in found:
-                yield Logged(topic, partition, *record)
+        while found := state.records(FIND, at, start):
+            for offset, time, key, value in found:
+                if key == text or text in (value or b""):
+                    yield Logged(topic, partition, offset, time, key, value)
             start = found[-1][0] + 1
+
+
+def shrink(state: State, pages: int) -> int:
+    """Give up to that many free pages at the end of the file back to the file system; return how many remain free.
+
+    Records at the end move to free places before. A file of an older version keeps its free pages, and uses them again.
+    """
+    free = state.fetch("PRAGMA freelist_count")[0][0]
+    if not free or is_former(state):
+        return 0
+    with Transaction(state):
+        state.fetch(f"PRAGMA incremental_vacuum({pages:d})")
+    left = int(state.fetch("PRAGMA freelist_count")[0][0])
+    return left if left < free else 0
+
+
+def parts(state: State) -> list[Part]:
+    """Return what takes the bytes of the file, the largest first. Reads the whole file."""
+    state.refresh()
+    spaces = {f"rows_{number}": name for number, name in state.fetch("SELECT id, name FROM spaces")}
+    topics = {log_table(at): topic for topic in state.topics() for at in state.slots(topic)}
+    sizes: Counter[tuple[str, str]] = Counter()
+    for table, size in state.fetch(SIZES):
+        if table in topics:
+            sizes["topic", topics[table]] += size
+        elif table in spaces:
+            sizes["rows", spaces[table]] += size
+        else:
+            sizes["summaries" if table in SHARED else "other", ""] += size
+    sizes["free", ""] = state.fetch("PRAGMA freelist_count")[0][0] * PAGE
+    return [Part(kind, name, size) for (kind, name), size in sizes.most_common() if size]
 
 
 def stats(state: State) -> Stats:

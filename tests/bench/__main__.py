@@ -3,7 +3,8 @@
 Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `stage` (an agent on Kafka, against
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink`
 (the index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
-packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right
+packages: outcomes, memory, second run, sizes, search), `size` (what takes the bytes of data folders of small documents),
+`recognition` (corpora that other projects label: the share of right
 types, and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text),
 `ranking` (the order of hits on judged test collections, against plain BM25), `routing` (searches sent to the best
 of 50 Brokers, against asking all of them), `brokers` (ten Brokers with ten views each, against one; a view made later), `query`
@@ -48,6 +49,7 @@ from tests.bench import (
     routing,
     second_pass,
     sink,
+    size,
     stage,
 )
 from tests.bench.clusters import servers
@@ -99,6 +101,8 @@ class Size(NamedTuple):
     """URLs of the frontier."""
     refreshed: int
     """Pages whose refreshing is simulated."""
+    gathered: int
+    """Most documents of each collection of `size`."""
     pages: int
     """Pages of the web sites of `pages`, over all hosts."""
     site: int
@@ -124,6 +128,7 @@ FULL = Size(
     searched_remotely=10_000,
     searches=60,
     refreshed=4_000,
+    gathered=3_000,
     pages=2_000,
     site=2_300,
     collections=100,
@@ -149,6 +154,7 @@ QUICK = Size(
     searched_remotely=0,
     searches=4,
     refreshed=100,
+    gathered=90,
     pages=50,
     site=100,
     collections=10,
@@ -196,6 +202,13 @@ def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
         return
     ours = corpora.unpacked(corpora.packages(cache), work / "packages")
     yield from tree([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], ours, work)
+
+
+def measure_size(scale: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Measure the bytes of data folders of small collections, and the CPU time of filling them."""
+    found = [judged.made(90)] if scale.quick else judged.collections(judged.folder(cache))
+    for collection in found:
+        yield from size.measured(collection, scale.gathered, work)
 
 
 def measure_sink(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
@@ -339,6 +352,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "stage": measure_stage,
     "workers": measure_workers,
     "recovery": measure_recovery,
+    "size": measure_size,
     "sink": measure_sink,
     "tree": measure_tree,
     "recognition": measure_recognition,

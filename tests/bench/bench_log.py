@@ -6,6 +6,7 @@ the two alternate, so that a busy machine slows both; the best round of each cou
 
 from __future__ import annotations
 
+import random
 import sys
 import tempfile
 import time
@@ -17,9 +18,16 @@ from streams.store import Store
 from streams.store.schema import connect
 
 BATCHES = (256, 1_000, 4_000)
-RECORD = b"\x5a" * 1_000
+CHANCE = random.Random(1994)
+WORDS = ["".join(CHANCE.choices("abcdefghijklmnoprstuvw", k=CHANCE.randint(2, 10))).encode() for _ in range(3_000)]
+RECORDS = [b" ".join(CHANCE.choices(WORDS, k=200))[:1_000] for _ in range(2_000)]
+"""Different texts: the store compresses what it appends."""
 KEY = b"k" * 40
 PARTITIONS = 4
+
+
+def _record(number: int) -> bytes:
+    return RECORDS[number % len(RECORDS)]
 
 
 class LogRatio(NamedTuple):
@@ -43,7 +51,7 @@ def bare(folder: Path, records: int, batch: int) -> float:
         start = time.perf_counter()
         for first in range(0, records, batch):
             cursor.execute("BEGIN IMMEDIATE")
-            cursor.executemany("INSERT INTO log VALUES(?, ?, ?, ?)", [(i, i, KEY, RECORD) for i in range(first, first + batch)])
+            cursor.executemany("INSERT INTO log VALUES(?, ?, ?, ?)", [(i, i, KEY, _record(i)) for i in range(first, first + batch)])
             cursor.execute("COMMIT")
         return time.perf_counter() - start
     finally:
@@ -57,7 +65,7 @@ def ours(folder: Path, records: int, batch: int) -> float:
         for first in range(0, records, batch):
             with store.transaction() as tx:
                 for i in range(first, first + batch):
-                    tx.append("topic", i % PARTITIONS, KEY, RECORD, i)
+                    tx.append("topic", i % PARTITIONS, KEY, _record(i), i)
         return time.perf_counter() - start
 
 
@@ -85,7 +93,7 @@ def rows_rate(updates: int = 30_000, batch: int = 256) -> float:
                     # Multiplication by a large odd number gives keys in no order.
                     key = b"u|http://host.example.org:80|%032x" % (i * 0x9E3779B97F4A7C15 % 2**128)
                     rows.get(key)
-                    rows.put(key, RECORD[:100])
+                    rows.put(key, _record(i)[:100])
                     rows.put(b"q|" + key, b"")
         return updates / (time.perf_counter() - start)
 

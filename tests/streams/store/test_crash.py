@@ -17,6 +17,7 @@ Open = Callable[..., Store]
 BATCH = 20
 
 RUNNER = f"""
+import os
 import sys
 from pathlib import Path
 from streams.store import Offsets, Store
@@ -27,8 +28,8 @@ with Store(Path(sys.argv[1]), {{"crawl": 4, "summaries": 1}}, runner=True) as st
             number = int(rows.get(b"last") or b"-1") + 1
             tx.unstage("object")
             for i in range({BATCH}):
-                # Large, so that checkpoints of the WAL come within a few batches.
-                tx.append("crawl", i % 4, b"%d" % number, b"%d|" % number + bytes(100_000), number)
+                # Large, and not to be compressed, so that checkpoints of the WAL come within a few batches.
+                tx.append("crawl", i % 4, b"%d" % number, b"%d|" % number + os.urandom(100_000), number)
                 tx.stage("object", "summaries", 0, b"%d" % number, b"%d" % i, number)
                 rows.put(b"%d|%d" % (number, i), b"x")
             tx.publish("object")

@@ -260,7 +260,7 @@ def test_newer_version_is_refused(store: Store, folder: Path) -> None:
     store.close()
     apsw.Connection(str(folder / FILE)).execute(f"PRAGMA user_version={VERSION + 1}")
     for options in ({}, {"readonly": True}, {"runner": True}):
-        with pytest.raises(NewerError, match=r"written by a newer version of harvest \(store version 2, this program knows 1\)"):
+        with pytest.raises(NewerError, match=r"written by a newer version of harvest \(store version 3, this program knows 2\)"):
             Store(folder, **options)  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from streams.store import AbsentError, Offsets, Store, StoreError, snapshot
 from streams.store.schema import FILE
 from streams.store.snapshot import copy_database
 
+CHANCE = random.Random(1994)
+
 
 def test_copy_is_the_state_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions that commit while pages are copied are not in the copy, nor parts of them; later copies have them."""
@@ -17,7 +20,7 @@ def test_copy_is_the_state_of_one_moment(tmp_path: Path, monkeypatch: pytest.Mon
 
         def commit(_: str = "") -> None:
             with store.transaction() as tx:
-                last = [tx.append("crawl", 0, b"key", b"v" * 3_000, 0) for _ in range(20)][-1]
+                last = [tx.append("crawl", 0, b"key", CHANCE.randbytes(3_000), 0) for _ in range(20)][-1]
                 tx.commit_offset("frontier", "crawl", 0, Offsets(last + 1))
                 tx.rows("frontier", 0).put(b"last", str(last).encode())
 
@@ -42,7 +45,7 @@ def test_damaged_database_is_not_copied(tmp_path: Path) -> None:
     """A database with damaged pages raises an error that names it, and leaves no file."""
     with Store(tmp_path / "data", {"crawl": 1}) as store, store.transaction() as tx:
         for number in range(500):
-            tx.append("crawl", 0, b"%d" % number, b"v" * 1_000, 0)
+            tx.append("crawl", 0, b"%d" % number, CHANCE.randbytes(1_000), 0)
     path = tmp_path / "data" / FILE
     content = bytearray(path.read_bytes())
     content[-40 * 8192 : -8192] = b"\xff" * (39 * 8192)

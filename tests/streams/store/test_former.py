@@ -1,0 +1,115 @@
+"""Files of version 1: read as they are, changed by the first writer, and made smaller by an upkeep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from streams.store import Store, schema
+from tests.streams.store.test_values import check_read, check_shares, summary, write
+
+NUMBERS = range(400)
+
+
+@pytest.fixture
+def former(folder: Path) -> Path:
+    """A data folder whose file version 1 wrote: summaries in a topic and in the rows of two stages, and one staged record."""
+    folder.mkdir()
+    with apsw.Connection(str(folder / schema.FILE)) as file:
+        file.execute(f"PRAGMA page_size={schema.PAGE}")
+        file.execute(schema.TABLES)
+        file.execute("PRAGMA user_version=1")
+        file.execute("INSERT INTO topics(name, partitions) VALUES('summaries', 1), ('crawl', 1)")
+        for at in (schema.slot(1, 0), schema.slot(2, 0)):
+            file.execute(f"CREATE TABLE log_{at}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB)")
+        records = [(number, 1, b"%d" % number, summary(number)) for number in NUMBERS]
+        file.executemany(f"INSERT INTO log_{schema.slot(1, 0)} VALUES(?, ?, ?, ?)", records)
+        file.execute("INSERT INTO ends(slot, next) VALUES(?, ?)", (schema.slot(1, 0), len(NUMBERS)))
+        for space, stage in enumerate(("catalog", "register.main"), 1):
+            file.execute("INSERT INTO spaces VALUES(?, ?, 0)", (space, stage))
+            file.execute(f"CREATE TABLE rows_{space}(key BLOB PRIMARY KEY NOT NULL, value BLOB NOT NULL)")
+        rows = [(key, b"\x91" + made) for _, _, key, made in records]
+        file.executemany("INSERT INTO rows_1 VALUES(?, ?)", rows)
+        file.executemany("INSERT INTO rows_2 VALUES(?, ?)", [(k, b"before it" + v[1:-1] + b"\x02behind it") for k, v in rows])
+    return folder
+
+
+def values(store: Store) -> list[bytes | None]:
+    """The values of the topic."""
+    return [record.value for record in store.read("summaries", 0, 0, 9_999)]
+
+
+def test_reader_changes_nothing(former: Path) -> None:
+    """A reader reads the file as it is, without changing it, and goes on when a writer has changed the file beside it."""
+    content = (former / schema.FILE).read_bytes()
+    with Store(former, readonly=True) as reader:
+        assert values(reader) == [summary(number) for number in NUMBERS]
+        check_read(reader, NUMBERS)
+        rows = reader.rows("catalog", 0)
+        assert (former / schema.FILE).read_bytes() == content
+        with Store(former, {"crawl": 1}, runner=True) as store:
+            write(store, range(5), version=2)
+            check_read(reader, range(5), version=2)
+            assert rows
+            assert rows.get(b"3") == b"\x91" + summary(3, 2)
+            assert [record.value for record in reader.read("summaries", 0, 400, 9)] == [summary(number, 2) for number in range(5)]
+
+
+def test_writers_go_on_with_old_values(former: Path) -> None:
+    """A runner reads, replaces, trims and compacts old values; topics keep their records, and the new ones are shared."""
+    with Store(former, {"crawl": 1}, runner=True) as store:
+        write(store, range(10), version=2)
+        assert store.compact("summaries", 0) == 10
+        check_read(store, range(10, 400))
+        check_read(store, range(10), version=2)
+        assert store.trim("summaries", 2, {0: 99}) == 89
+        assert store.damage() == ""
+    assert check_shares(former) == 10
+
+
+def test_upkeep_makes_an_old_file_smaller(former: Path) -> None:
+    """After modernizing, the same is read from a file of a third of the size, each summary kept once; again there is no work."""
+    before = (former / schema.FILE).stat().st_size
+    with Store(former, {"crawl": 1}, runner=True) as store:
+        steps = sum(1 for _ in store.modernize())
+        assert steps > 3
+        assert values(store) == [summary(number) for number in NUMBERS]
+        check_read(store, NUMBERS)
+        write(store, range(5), version=2)
+        check_read(store, range(5), version=2)
+        assert list(store.modernize()) == []
+    assert check_shares(former) == 405
+    assert (former / schema.FILE).stat().st_size < before / 3
+
+
+def test_modernizing_may_end_at_any_step(former: Path) -> None:
+    """A modernizing that was stopped after any of its steps leaves everything readable, and the next one completes it."""
+    with Store(former, runner=True) as store:
+        next(steps := store.modernize())
+        next(steps)
+    check_shares(former)
+    with Store(former, runner=True) as store:
+        check_read(store, NUMBERS)
+        assert list(store.modernize())
+        assert list(store.modernize()) == []
+        check_read(store, NUMBERS)
+
+
+def test_file_gives_back_what_a_trim_freed(folder: Path) -> None:
+    """After a trim and `shrink` a new file is smaller, and has what is left."""
+    with Store(folder, {"summaries": 1, "crawl": 1}, runner=True) as store:
+        for version in range(5):
+            write(store, range(300), version)
+        store.compact("summaries", 0)
+        store.trim("crawl", 99, {0: 9_999})
+        while store.shrink(16) > 0:
+            pass
+        check_read(store, range(300), version=4)
+        parts = {(part.kind, part.name): part.bytes for part in store.parts()}
+        assert ("free", "") not in parts
+        whole = sum(parts.values())
+    size = (folder / schema.FILE).stat().st_size
+    # Pages of the file itself belong to no table: a map of the others.
+    assert 0 <= size - whole <= 2 * schema.PAGE
