@@ -2,7 +2,8 @@
 
 - The name of a view is the preferred label in one of the Broker's languages, else the first one, else the notation. Characters that
   no name may have become blanks. Concepts of one name below the same one have their notations added.
-- Its query is the labels, preferred and alternative, each as words next to each other.
+- Its query is the labels, preferred and alternative, each as words next to each other: those in the language of its name, and
+  alternative ones without a language.
 - A concept with several broader ones has a view below each. Concepts that are broader and not in the file are passed over.
 
 Entities that the file itself declares are read, others are a mistake; nothing else is opened. The parser limits depth and entities.
@@ -169,7 +170,7 @@ def _label(concept: Concept, languages: Sequence[str]) -> None:
     concept.name = as_name(text)
     if not concept.name:
         raise ViewError(f"line {concept.line}: a concept without a prefLabel or a notation that can be a name")
-    labels = [text, *(label for language, label in concept.alternative if language == chosen)]
+    labels = [text, *(label for language, label in concept.alternative if language in (chosen, ""))]
     quoted = dict.fromkeys(f'"{label.replace(chr(34), " ")}"' for label in labels if as_name(label))
     concept.query = " OR ".join(list(quoted)[:MAX_LABELS])
 

@@ -4,6 +4,8 @@ Laws:
 - A view holds what its query and the queries of all views above it accept. A view whose parent is not there holds nothing.
 - Definitions of a path are ordered by (time, removal, query), whatever order they are read in: all partitions come to the same.
 - Names are compared case folded (`key_of`); a path is shown as it was made.
+- A definition that cannot be used, by its path or its query, defines nothing. No command makes one, but an import may have it, or
+  the version before.
 
 Cost: a summary is compared with the views at the top, and with those below the views that it is in.
 """
@@ -13,9 +15,10 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
-from processors.query import parse, predicate
+from processors.query import QueryError, parse, predicate
 from processors.query.forms import DEFAULT_LANGUAGES, Analyzer
 from schemas.query import And, Query
 from schemas.records import Summary, View
@@ -100,13 +103,22 @@ def order(view: View) -> tuple[int, bool, str, str]:
 
 
 def latest(events: Iterable[View]) -> dict[str, View]:
-    """Return the definitions that hold by key of their path, from events in any order; removed ones are left out."""
+    """Return the definitions that hold by key of their path, from events in any order; removed and unusable ones are left out."""
     found: dict[str, View] = {}
     for event in events:
         known = found.get(key_of(event.path))
         if known is None or order(event) > order(known):
             found[key_of(event.path)] = event
-    return {key: view for key, view in found.items() if not view.removed}
+    return {key: view for key, view in found.items() if not view.removed and _is_usable(view.path, view.query)}
+
+
+@lru_cache(4 * MAX_VIEWS)
+def _is_usable(path: str, query: str) -> bool:
+    try:
+        parse(query)
+        return normal(path) == path
+    except (QueryError, ViewError):
+        return False
 
 
 def joined(queries: tuple[Query, ...]) -> Query:

@@ -313,7 +313,7 @@ class Recent(Generic[T]):
     """
 
     CHARACTERS = 1_000_000
-    """Characters of text of the present generation; the one before is kept too, for threads that lag behind."""
+    """Characters and bytes of the present generation; the one before is kept too, for threads that lag behind."""
     LEAST = 500
     """Characters that a summary counts at least."""
 
@@ -332,6 +332,11 @@ class Recent(Generic[T]):
         made = make(values)
         if self._size >= self.CHARACTERS:
             self._before, self._present, self._size = self._present, {}, 0
-        self._size += max(self.LEAST, sum(len(text) for texts in values.values() for text in texts))
+        self._size += max(self.LEAST, _length(values), _length(summary.attributes) + _length(summary.annotations))
         self._present[at] = _Made(summary, made)
         return made
+
+
+def _length(values: Mapping[str, Sequence[str | bytes]]) -> int:
+    """Return the length of all values; those of a summary may be more than its text, as the statistics of a server are."""
+    return sum(len(value) for found in values.values() for value in found)

@@ -12,7 +12,7 @@ A withdrawal is the same with its URL and name alone, in a collection `@DELETE {
 Laws:
 - A template is untrusted until `parse` has returned it; its mistakes are one bounded line each.
 - Who registers under two names, or two URLs, is two servers; the same name and URL again is a renewal.
-- Nothing here, nor in what follows, opens the URL of a registration.
+- Nothing that takes a registration opens its URL; searches over several Brokers do, with the setting `routing.registry` alone.
 """
 
 from __future__ import annotations

@@ -217,8 +217,9 @@ class Gathering:
             self._report(table, lost)
             # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
+            sources = runs.sources(runner.store)
             doubts_of = (doubt.line + (hint if doubt.example == doubt.root else "") for doubt in doubted)
-            for text in (*held_lines(held), *doubts_of, *failure_lines(lost, table.refused, table.rejected, hint)):
+            for text in (*held_lines(held), *doubts_of, *failure_lines(lost, table.refused, table.rejected, hint, sources)):
                 note(text)
             upkeep.upkeep(runner, self.settings.retention)
         if not (self.quiet or self.json) and len(failed) < len(wanted):

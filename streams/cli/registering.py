@@ -151,7 +151,8 @@ def send(server: str, token: str, registration: Registration) -> str:
         raise Failure(f"{printable(server)}: its URL or the token has a character that no request can have") from None
     text = text.replace(token, "...") if token else text
     if answer.status != 200:
-        raise Failure(f"{server}: {answer.status}: {printable(_reason(text))[:300]}")
+        ours = " (here: registry.token_file or HARVEST_REGISTRY_TOKEN)" if answer.status == 401 else ""
+        raise Failure(f"{server}: {answer.status}: {printable(_reason(text))[:300]}{ours}")
     return f"{server}: {text.strip()[:300]}"
 
 

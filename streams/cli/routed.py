@@ -35,6 +35,7 @@ def local_brokers(found: Settings, names: Sequence[str] | None = None) -> LocalB
 
 def routing_options(found: Settings, names: Sequence[str] | None = None) -> Options:
     """Return the options of routed searches; `names`: the Brokers that are meant, None: all. Raises Failure."""
+    from processors.urls import canonical
     from streams.cli.wiring import fetch_settings
     from streams.config.registry import gateway_url
     from streams.config.topology import brokers_of
@@ -44,7 +45,8 @@ def routing_options(found: Settings, names: Sequence[str] | None = None) -> Opti
     if given.registry and given.registry not in (defined := [one.name for one in brokers_of(found)]):
         raise Failure(f"routing.registry: {printable(given.registry)}: no such Broker (there are {', '.join(defined)})", USAGE)
     registry = given.registry if names is None or given.registry in names else ""
-    own = gateway_url(found.registry.url) if found.registry.url else ""
+    # As registrations state it.
+    own = gateway_url(canonical(found.registry.url) or found.registry.url) if found.registry.url else ""
     return Options(given.servers, given.most, given.deadline, fetch_settings(found), found.data, registry, own)
 
 

@@ -32,12 +32,13 @@ from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
 from streams.embedded.run_stats import Met, RunStats
+from streams.embedded.tasks import AFTER_FAILURE, Task
 from streams.embedded.turn_cache import TurnCache
 from streams.faults import fault
 from streams.store import BodyStore, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
-from streams.topology.flow import REGISTER, REJECTED, Stage, Topology, TopologySettings, gatherer
+from streams.topology.flow import REJECTED, Stage, Topology, TopologySettings, gatherer
 from streams.topology.routing import Router, poisoned_letter
 
 BATCH = 256
@@ -62,22 +63,6 @@ class Inbox(NamedTuple):
         finished = [one for edge in edges for one in edge.drain()]
         staging = [one for edge in edges for one in edge.drain_staging()]
         return cls(finished, staging, [one for edge in edges for one in edge.offsets()])
-
-
-class Task:
-    """A deciding stage in one partition; `timed`: whether it gets ticks."""
-
-    def __init__(self, stage: Stage[Any, Any], partition: int, router: Router, *, timed: bool = True) -> None:
-        self.stage = stage
-        self.partition = partition
-        self.router = router
-        self.inputs = [t.name for t in stage.inputs]
-        self.ticks = stage.ticks.name if stage.ticks and timed else ""
-        self.deadline = stage.deadline if timed else None
-        self.expires = stage.name.startswith(REGISTER)
-        """Whether its due times, but for 0, are those of what was not confirmed."""
-        self.ticked = 0
-        """ms since the epoch of the last tick written."""
 
 
 class Turns:
@@ -158,7 +143,10 @@ class Turns:
     def due(self, task: Task, rows: Rows) -> int | None:
         """Return when a stage needs its next tick, by its rows; None: none as things are."""
         due = task.deadline(rows) if task.deadline else None
-        return None if due and task.expires and self.holding else due
+        if due is None or (due and task.expires and self.holding):
+            return None
+        # A failed tick has changed no row: the next one would be due at once, and a run would not end.
+        return max(due, task.failed + AFTER_FAILURE) if task.failed else due
 
     def take(self, inbox: Inbox, *, decide: bool = True) -> bool:
         """Run one turn; return whether anything moved. Raises DiskFull, StoreError: then it is rolled back, and `failed` is set."""
@@ -288,6 +276,8 @@ class Turns:
             # A malformed record of another writer is not an internal error.
             self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
             known, taken = None, False
+            if origin.topic == task.ticks:
+                task.failed = now_ms()
             counted = [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in () if isinstance(record, Confirmed) else counted:  # confirmed: not made anew
             self.tally.saw(task.stage.name, made, size)

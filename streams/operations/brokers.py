@@ -112,6 +112,18 @@ class Owned(NamedTuple):
         return cls(topics, tuple(one.name for one in stages), tuple(one.name for one in stages if isinstance(one, Stage)))
 
 
+def readers_of(found: Settings, name: str) -> list[str]:
+    """Return the other Brokers of which a data folder has rows that are made from a Broker's archive. Raises StoreError.
+
+    Nothing removes what such rows have of it once it is made anew, unless their own definition changes.
+    """
+    topic, stage = archive(name).name, "register."
+    with known(found.data) as store:
+        groups = [] if store is None else [one for one in store.groups() if one.startswith(stage)]
+        reading = [one for one in groups if store is not None and any(at == topic for at, _ in store.offsets(one))]
+    return [one.removeprefix(stage) for one in reading if one != f"{stage}{name}"]
+
+
 def forget_files(found: Settings, name: str) -> list[str]:
     """Delete index, stream and statistics of a Broker; return what there was. No sink may be at work on them. Raises OSError."""
     done: list[str] = []

@@ -6,7 +6,9 @@ is untrusted: its URL is dialled as any other of a routed search, so only where 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING
 
 from processors.broker.views import joined
@@ -21,15 +23,25 @@ if TYPE_CHECKING:
 SERVERS = parse("type:Server AND kind:broker")
 MOST = 50
 """Maximum number of registered gateways that one search asks for their Brokers."""
+LATE = "no answer in time"
 
 
-def registered_servers(local: LocalBrokers, registry: str, query: Query, own: str = "") -> list[str]:
-    """Return the URLs of registered gateways, but for `own`. Raises KeyError, OSError, IndexDamaged, QueryError."""
+def registered_servers(local: LocalBrokers, registry: str, query: Query, own: str = "", patience: float | None = None) -> list[str]:
+    """Return the URLs of registered gateways, but for `own`. `patience`: seconds that it may take; None: as long as it needs.
+
+    Raises KeyError, OSError (also if it takes too long), IndexDamaged, QueryError.
+    """
     found: dict[str, None] = {}
+    end = None if patience is None else time.monotonic() + patience
     for wanted in _queries(query):
         if len(found) < MOST:
             # One server may have registered under several names, and this gateway, too.
-            hits = local.search(registry, wanted, 2 * MOST).hits
+            asked = local.begin_search(registry, wanted, 2 * MOST)
+            try:
+                hits = asked.result(None if end is None else max(0.0, end - time.monotonic())).hits
+            except FutureTimeout:
+                asked.cancel()
+                raise TimeoutError(LATE) from None
             found |= dict.fromkeys(url for hit in hits if (url := _url(hit.url)) and url != own)
     return list(found)[:MOST]
 

@@ -1,8 +1,8 @@
 """A routed search: the best Brokers for a query, here and on other gateways, are asked side by side within one deadline.
 
 Laws:
-- The answer is there when the deadline is over, whatever a gateway does, or the server of the own indexes. Statistics may take the
-  first half of the time.
+- The answer is there when the deadline is over, whatever a gateway does, or the server of the own indexes. The registry may take
+  the first quarter of the time, statistics what is left of the first half.
 - A gateway or a Broker without an answer is named with the reason, and nothing else is lost by it.
 - Words of the data folder's own Brokers are counted before the time begins: they take long once, and then nearly nothing.
 """
@@ -24,7 +24,7 @@ from schemas.query import Query
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
 from streams.fetch.settings import FetchSettings
-from streams.routing.registered import registered_servers
+from streams.routing.registered import LATE, registered_servers
 from streams.routing.remote import RemoteBrokers, SilentError, client_settings
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from streams.routing.local import LocalBrokers
 
 LOOKUPS = 4
-LATE = "no answer in time"
 
 Answer = TypeVar("Answer")
 
@@ -78,8 +77,9 @@ def routed_search(local: LocalBrokers, options: Options, query: Query, limit: in
     """
     own = local.all_statistics()
     asked = _Asked(query, limit, scope, {} if scope is None else {name: local.views(name) for name in own})
+    end = time.monotonic() + options.deadline
     servers, silent = _registered(local, options, query)
-    search = _Search(local, own, options._replace(servers=(*options.servers, *servers)), asked, silent)
+    search = _Search(local, own, options._replace(servers=(*options.servers, *servers)), asked, silent, end)
     return asyncio.run(search.run())
 
 
@@ -88,7 +88,7 @@ def _registered(local: LocalBrokers, options: Options, query: Query) -> tuple[li
     if not options.registry:
         return [], {}
     try:
-        return registered_servers(local, options.registry, query, options.own), {}
+        return registered_servers(local, options.registry, query, options.own, options.deadline / 4), {}
     except (OSError, RuntimeError, QueryError) as error:
         return [], {f"the registry {options.registry}": str(error)[:200]}
 
@@ -125,13 +125,20 @@ class _Search:
     """One routed search."""
 
     def __init__(
-        self, local: LocalBrokers, own: Mapping[str, Statistics], options: Options, asked: _Asked, silent: dict[str, str]
+        self,
+        local: LocalBrokers,
+        own: Mapping[str, Statistics],
+        options: Options,
+        asked: _Asked,
+        silent: dict[str, str],
+        end: float,
     ) -> None:
+        """`silent`: who has given no answer so far; `end`: when the deadline is over, by the monotonic clock."""
         self._begin_search = local.begin_search
         self._options, self._wanted = options, asked
         self._without = [name for name in own if asked.lack(name)]
         self._own = {name: known for name, known in own.items() if name not in self._without}
-        self._end = time.monotonic() + options.deadline
+        self._end = end
         self._silent = silent
 
     async def run(self) -> Routed:
@@ -149,7 +156,8 @@ class _Search:
     async def _known(self, servers: Sequence[RemoteBrokers]) -> tuple[dict[str, _Place], dict[str, Statistics]]:
         """Return the Brokers whose statistics are there when half of the time is over, with these, by label."""
         found: dict[_Place, Statistics] = {}
-        await self._within({server.url: self._ask_words(server, found) for server in servers}, self._options.deadline / 2)
+        half = self._end - self._options.deadline / 2 - time.monotonic()
+        await self._within({server.url: self._ask_words(server, found) for server in servers}, half)
         own = {_Place(None, name): known for name, known in self._own.items()}
         every = {place.label: (place, known) for place, known in (own | found).items()}
         found.clear()

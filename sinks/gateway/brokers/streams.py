@@ -77,7 +77,7 @@ class StreamRoutes:
         if not text:
             return source.open()
         try:
-            tree = parse(text, source.views() if "view:" in text else None)
+            tree = parse(text, source.views() if "view:" in text.casefold() else None)
             check_budget(tree, self._gateway.options.budget)
             matches = predicate(tree, Analyzer(source.languages))
         except QueryError as error:

@@ -198,10 +198,21 @@ def remove(
     if not found.kafka.brokers and (runner := runner_of(found.data)):
         raise Failure(f"{name}: a runner is at work on {found.data} (process {runner}): stop it first")
     if forget:
+        _refuse_used(found, name, {broker.name for broker in defined.brokers})
         _forget(found, name, defined.files.get(name))
         return
     defined.files[name].unlink()
     _tell(found, f"{defined.files[name]}: removed; its topics, rows and index stay (--forget deletes them)")
+
+
+def _refuse_used(found: Settings, name: str, others: set[str]) -> None:
+    """Raise Failure if something is left of a Broker that is made from this one, and is not among those that are defined."""
+    from streams.operations.brokers import readers_of
+
+    used = [] if found.kafka.brokers else [one for one in readers_of(found, name) if one not in others]
+    if used:
+        left = f"what is left of {used[0]}, whose definition is removed or wrong, is made from it"
+        raise Failure(f"{name}: {left}: harvest broker remove {used[0]} --forget, or correct that definition")
 
 
 def _forget(found: Settings, name: str, definition: Path | None) -> None:

@@ -131,6 +131,7 @@ def import_topic(
 ) -> None:
     """Append the records of a file to their topic, with their keys and times."""
     found = settings(config, data=data)
+    from schemas.records import View
     from streams.cli.common import open_log
     from streams.config.topology import topology_of
     from streams.operations import export as files
@@ -139,14 +140,15 @@ def import_topic(
         try:
             topic, records = files.read(stream, topology_of(found).topics)
             with open_log(found, writing=True) as log:
-                count = _append(log, topic.name, records, append=append)
+                count = _append(log, topic.name, records, append=append, everywhere=View in topic.carries)
         except files.FileError as error:
             raise Failure(f"{file}: {error}") from None
     then = "" if found.kafka.brokers else "; harvest run reads them, or the next harvest gather"
     note(f"{counted(count, 'record')} of {topic.name} appended{then}")
 
 
-def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bool) -> int:
+def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bool, everywhere: bool) -> int:
+    """Append records; `everywhere`: each belongs in every partition."""
     partitions = log.topics().get(topic)
     if partitions is None:
         raise Failure(f"{topic}: not there (harvest topics apply)")
@@ -155,15 +157,27 @@ def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bo
         raise Failure(f"{topic}: has {counted(held, 'record')} already; --append adds to them")
     from streams.operations.export import FileError
 
-    count = 0
+    count, placed = 0, _everywhere(records, partitions) if everywhere else _by_key(records, partitions)
     try:
-        while batch := list(islice(records, BATCH)):
-            # A record without a key keeps its partition; the partition of any other is computed from its key.
-            log.write(one._replace(partition=-1 if one.key else one.partition % partitions) for one in batch)
+        while batch := list(islice(placed, BATCH)):
+            log.write(batch)
             count += len(batch)
     except FileError as error:
         raise FileError(f"{error}; {counted(count, 'record')} before that appended") from error
     return count
+
+
+def _by_key(records: Iterator[Logged], partitions: int) -> Iterator[Logged]:
+    """Yield records for the partition of their key, which is computed later; one without a key keeps its partition."""
+    for one in records:
+        yield one._replace(partition=-1 if one.key else one.partition % partitions)
+
+
+def _everywhere(records: Iterator[Logged], partitions: int) -> Iterator[Logged]:
+    """Yield the records of partition 0 for every partition, that one last: it has all (`streams/operations/views.py`)."""
+    for one in records:
+        if one.partition == 0:
+            yield from (one._replace(partition=number) for number in reversed(range(partitions)))
 
 
 @contextmanager

@@ -169,8 +169,11 @@ def drop_roots(found: Settings, roots: Sequence[str]) -> None:
             cluster.drop(log, wanted)
         return
     with appending(found) as store:
+        sources = runs.sources(store)
         for root in wanted:
             runs.drop(store, root)
+            if root.url in sources:
+                note(f"{printable(root.url)}: a source of a Broker: the next run collects it again if a definition names it")
 
 
 @app.command()

@@ -54,13 +54,15 @@ def test_concepts_are_views_below_the_broader_ones() -> None:
 
 
 def test_labels_and_notations_name_views() -> None:
-    """The label in a language of the Broker is the name, alternative ones are asked for; a notation stands in, or tells apart."""
+    """The label in a language of the Broker is the name, alternative ones of it or of none are asked for; notations help out."""
     labels = '<skos:prefLabel xml:lang="de">Wale</skos:prefLabel><skos:prefLabel xml:lang="en-GB">Whales (all)</skos:prefLabel>'
     more = '<skos:altLabel xml:lang="en-GB">Cetacea "sea"</skos:altLabel><skos:altLabel xml:lang="de">Wal</skos:altLabel>'
     whales = skos(f'<skos:Concept rdf:about="w">{labels}{more}</skos:Concept>')
     assert views(whales) == {"Whales all": '"Whales (all)" OR "Cetacea  sea "'}
     assert views(whales, "de") == {"Wale": '"Wale" OR "Wal"'}
     assert views(whales, "fr") == {"Wale": '"Wale" OR "Wal"'}
+    free = '<skos:prefLabel xml:lang="en">Ferns</skos:prefLabel><skos:altLabel>quillwort</skos:altLabel>'
+    assert views(skos(f'<skos:Concept rdf:about="f">{free}</skos:Concept>')) == {"Ferns": '"Ferns" OR "quillwort"'}
     assert views(skos('<skos:Concept rdf:about="w" skos:notation="QL 737"/>')) == {"QL 737": '"QL 737"'}
     same = [concept(about, f"<skos:notation>{about}</skos:notation>", "Java") for about in ("1", "2")]
     assert views(skos(*same)) == {"Java 1": '"Java"', "Java 2": '"Java"'}

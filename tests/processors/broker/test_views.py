@@ -49,6 +49,14 @@ def test_latest_does_not_depend_on_order() -> None:
     assert found == {(("b", View(path="b", query="w", time=3)),)}
 
 
+@pytest.mark.parametrize(("path", "query"), [("a", '"open'), ("a", ""), ("", "x"), ("a//b", "x"), ("A ", "x"), ("a\x1b", "x")])
+def test_unusable_definition_defines_nothing(path: str, query: str) -> None:
+    """A definition of another writer whose path or query cannot be used is as none: the other views go on."""
+    found = latest([View(path="sea", query="sea", time=1), View(path=path, query=query, time=2)])
+    assert set(found) == set(queries(found)) == {"sea"}
+    assert tags(tree(found), summary("sea")) == ("sea",)
+
+
 @pytest.mark.parametrize("path", ["", "/", "a//b", "a/../b", "-a", "a\x1b", "a:b", 'a"b', "a/" * 16 + "a", "x" * 61, "a*"])
 def test_path_is_refused(path: str) -> None:
     """A path with an empty, too long, or otherwise wrong name is refused in one line that a terminal can show."""

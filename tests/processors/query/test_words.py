@@ -133,3 +133,14 @@ def test_what_was_made_is_dropped_in_time(monkeypatch: pytest.MonkeyPatch) -> No
     made = [Summary(oid=str(n), url="u", object_url="u", gatherer="g", version=1, time=1, type="Text") for n in range(3)]
     kept = [recent.of(one, "", lambda _: []) for one in made]
     assert [recent.of(one, "", lambda _: []) is old for one, old in zip(made[::-1], kept[::-1], strict=True)] == [True, True, False]
+
+
+def test_what_is_kept_is_bounded_by_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that are no text count as well: the statistics of 4,000 registered servers would be 1 GB."""
+    monkeypatch.setattr(Recent, "CHARACTERS", 1_000)
+    recent = Recent[list[int]]()
+    server = Summary(
+        oid="0", url="u", object_url="u", gatherer="g", version=1, time=1, type="Server", attributes={"statistics": (bytes(1_000),)}
+    )
+    kept = [recent.of(replace(server, oid=str(n)), "", lambda _: []) for n in range(3)]
+    assert recent.of(server, "", lambda _: []) is not kept[0]

@@ -187,7 +187,7 @@ class BrokersDouble:
         if name != "main" or self.stream_path is None:
             raise KeyError(name)
         path = self.stream_path
-        return StreamSource(HOSTILE, ("en",), dict, lambda: FeedReader(path))
+        return StreamSource(HOSTILE, ("en",), lambda: self.views(name), lambda: FeedReader(path))
 
     def fallback(self) -> Fallback | None:
         return None

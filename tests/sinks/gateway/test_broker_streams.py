@@ -119,6 +119,12 @@ def test_bulk_query(source: Source) -> None:
     assert source.get(WHALES, If_None_Match=tag, A_IM="soif")[0] == 304
 
 
+@pytest.mark.parametrize("term", ["view:sea", "VIEW:Sea"])
+def test_view_of_a_broker_as_a_stream(source: Source, term: str) -> None:
+    """A query may name a view of the Broker, in capitals or not, as in a search."""
+    assert source.stream(f"{PATH}?q={term}")[0].titles == ["A whale", "A whale"]
+
+
 def test_mark_is_bound_to_its_query(source: Source) -> None:
     """A mark of the whole, or of another query, is unknown, so that everything that matches is sent."""
     whole, whales, ships = (source.stream(path)[1] for path in (PATH, WHALES, f"{PATH}?q=title:ship"))

@@ -142,6 +142,23 @@ def test_forgetting_is_refused_for_main_and_beside_a_runner(harvest: Any, tree: 
     assert "no definition" in harvest("broker", "remove", "../main", "--forget", code=2).stderr
 
 
+def test_forgetting_is_refused_while_something_is_left_that_is_made_from_it(harvest: Any, tree: Path) -> None:
+    """What a removed Broker has from another one would stay for ever if that one were forgotten and made again: it goes first."""
+    harvest("broker", "create", "pages")
+    harvest("broker", "create", "over", "--from", "broker:pages")
+    harvest("gather", tree, "--quiet")
+    harvest("broker", "remove", "over")
+    before = holdings()
+    assert "harvest broker remove over --forget, or" in harvest("broker", "remove", "pages", "--forget", code=1).stderr
+    assert holdings() == before
+    harvest("broker", "remove", "over", "--forget")
+    harvest("broker", "remove", "pages", "--forget")
+    harvest("broker", "create", "pages", "--query", "type:HTML")
+    harvest("broker", "create", "over", "--from", "broker:pages")
+    harvest("gather", tree, "--quiet")
+    assert len(harvest.lines("search", "*", "--broker", "over")) == 1
+
+
 def test_missing_folder_of_definitions_is_no_broker(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`list` reports a named folder that is not there on standard error; its rows are of Brokers alone."""
     monkeypatch.setenv("HARVEST_BROKERS", "nowhere")

@@ -91,6 +91,31 @@ def test_source_that_is_named_no_more(harvest: Any, source: str) -> None:
     assert held(harvest, "collector", "all") == held(harvest, "source", "main")
 
 
+def test_source_that_is_not_sent(harvest: Any, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line on a stream that is not there, has a query with a mistake, or is on a gateway with a token, says so."""
+    stream, wrong = str(listing_of(f"{source}/brokers/nowhere")), str(listing_of(f"{source}/brokers/pages?q=(whale"))
+    define("collector", "all", f"from = ['{stream}', '{wrong}']\n")
+    said = harvest("gather", *OPTIONS, code=1).stderr
+    assert f"harvest: {wrong}: status 400 (the gateway finds a mistake in the query of this URL)\n" in said
+    assert f"harvest: {stream}: status 404 (no such Broker there, or it has no stream (stream = true))\n" in said
+    monkeypatch.setenv("HARVEST_SERVE_TOKEN", "x" * 16)
+    with gateway(harvest, "source") as url:
+        said = harvest("collect", url, *OPTIONS, code=1).stderr
+        assert f"harvest: {url}gatherer/soif/: status 401 (a gateway with a token cannot be collected)\n" in said
+
+
+def test_source_that_is_removed_as_a_root(harvest: Any, source: str) -> None:
+    """To remove a root that a Broker is made from says that it comes back, and it does."""
+    stream = str(listing_of(f"{source}/brokers/pages"))
+    define("collector", "all", f"from = ['{stream}']\n")
+    harvest("gather", *OPTIONS)
+    said = harvest("roots", "remove", stream, "--data", "collector").stderr
+    assert f"harvest: {stream}: a source of a Broker: the next run collects it again if a definition names it\n" in said
+    assert not roots(harvest)
+    harvest("gather", *OPTIONS)
+    assert roots(harvest) == [stream]
+
+
 def test_gateway_of_a_broker_of_some_summaries(harvest: Any, tree: Path) -> None:
     """The gateway of a Broker with a query of its own sends the stream of that Broker, and none that has more."""
     define("harvest-data", "main", "stream = true\n")

@@ -145,6 +145,13 @@ def test_refusal_is_one_line(status: int, text: str, says: str) -> None:
     assert line.isprintable()
 
 
+def test_refused_token_names_its_setting() -> None:
+    """Where the registry refuses the token, the line says with which setting of ours it is sent."""
+    with answering(401, "A token is needed (serve.token).\n") as (url, _), pytest.raises(Failure) as caught:
+        send(url, "", server(1))
+    assert str(caught.value).endswith("A token is needed (serve.token). (here: registry.token_file or HARVEST_REGISTRY_TOKEN)")
+
+
 def test_redirect_is_not_followed() -> None:
     """The token goes to the gateway that was named, and to no other."""
     with answering(200) as (other, asked), answering(307, "", Location=other) as (url, _):

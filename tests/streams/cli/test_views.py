@@ -75,6 +75,24 @@ def test_outline_is_imported(harvest: Any, shells: Path, tmp_path: Path) -> None
     assert "nothing to change" in harvest("view", "import", "main", file).stderr
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_exported_definitions_are_imported_into_every_partition(
+    harvest: Any, shells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Definitions that are moved to a log with another number of partitions hold for all summaries there."""
+    monkeypatch.setenv("HARVEST_PARTITIONS", str(partitions))
+    harvest("gather", shells, "--quiet", "--data", "first")
+    harvest("view", "create", "main", "Computing", "unix", "--data", "first")
+    harvest("view", "create", "main", "Computing/Shells", "shell", "--data", "first")
+    harvest("export", "views.main", tmp_path / "views", "--data", "first")
+    monkeypatch.setenv("HARVEST_PARTITIONS", str(4 - partitions))
+    harvest("gather", shells, "--quiet", "--data", "second")
+    harvest("import", tmp_path / "views", "--data", "second")
+    harvest("gather", "--quiet", "--data", "second")
+    counted = {view["path"]: view["summaries"] for view in harvest.lines("view", "list", "main", "--data", "second")}
+    assert counted == {"Computing": 2, "Computing/Shells": 1}
+
+
 def test_skos_is_imported(harvest: Any, shells: Path, tmp_path: Path) -> None:
     """A taxonomy in SKOS makes views of its concepts; one with a mistake makes none, exit code 2."""
     names = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#"'

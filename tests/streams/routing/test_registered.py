@@ -63,10 +63,10 @@ def register(harvest: Run, *registrations: Registration) -> None:
 
 
 def test_registered_gateways_are_asked(harvest: Run, serving: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Broker that has registered is asked, under however many names; a Gatherer is not, nor this gateway itself."""
+    """A Broker that has registered is asked, under however many names; a Gatherer is not, nor this gateway, in any form."""
     sea, own, gatherer = Good("sea", WHALES), Good("own", WHALES), Good("gatherer", WHALES)
     urls = [serving(each) for each in (sea, own, gatherer)]
-    monkeypatch.setenv("HARVEST_REGISTRY_URL", urls[1])
+    monkeypatch.setenv("HARVEST_REGISTRY_URL", urls[1].replace("http:", "HTTP:"))
     again = parse(template(urls[0], name="other"))
     register(harvest, *(parse(template(url)) for url in urls[:2]), again, parse(template(urls[2], kind="gatherer")))
     found = harvest("search", "--routed", "whale")

@@ -12,11 +12,13 @@ from urllib.parse import unquote
 
 import pytest
 
+from processors.query import parse
 from processors.query.routing.in_views import parse_for_all
 from processors.query.routing.merging import Routed
 from processors.query.routing.statistics import Statistics, decode_statistics
 from schemas.ports import Log
 from schemas.records import Summary
+from sinks.index.errors import IndexUnreachable
 from streams.config.settings import SettingsError, load
 from streams.fetch.adapters.web import Client
 from streams.fetch.name_lookup import NameLookup, lookup
@@ -25,6 +27,7 @@ from streams.routing import remote
 from streams.routing.local import LocalBrokers
 from streams.routing.remote import RemoteBrokers
 from streams.routing.search import Options, routed_search
+from streams.store import AbsentError
 from tests.sinks.gateway.doubles import summary
 from tests.streams.routing.gateways import Answer, Good, served
 
@@ -280,3 +283,28 @@ def test_server_that_is_no_gateway_is_a_mistake_in_the_settings(url: str) -> Non
     """`routing.servers` takes URLs of gateways alone, without passwords."""
     with pytest.raises(SettingsError, match=r"routing\.servers"):
         load({"routing.servers": [url]}, environ={})
+
+
+def test_registry_that_hangs_takes_no_time_of_others(
+    tmp_path: Path, never: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the index of the registry does not answer, it is named, and the gateways of the settings are asked in time."""
+
+    class Hanging:
+        def search(self, *_: object) -> None:
+            never.wait(60)
+            raise IndexUnreachable
+
+        def close(self) -> None:
+            """Do nothing."""
+
+    monkeypatch.setattr("streams.routing.local.open_index", lambda *_: Hanging())
+
+    def absent() -> AbstractContextManager[Log]:
+        raise AbsentError("nothing is gathered")
+
+    local = LocalBrokers(load({"data": str(tmp_path)}, environ={}), absent, ["main"])
+    with served(Good("sea", WHALES)) as url:
+        options = Options((url,), 10, 4.0, FetchSettings(allow=("127.0.0.0/8",)), registry="main")
+        found = routed_search(local, options, parse("whale"), 10)
+    assert (found.silent, len(found.hits), never.is_set()) == ({"the registry main": "no answer in time"}, 3, False)

@@ -19,6 +19,7 @@ from schemas.records import Complete, CrawlEvent, Rejected, Summary, Tick
 from streams.clock import AHEAD, now_ms
 from streams.edges.base import Finished, Staging
 from streams.edges.parse_job import Frame, find_culprit
+from streams.embedded.tasks import AFTER_FAILURE
 from streams.embedded.turns import Inbox, Turns
 from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.schema import FILE, PAGE
@@ -129,6 +130,24 @@ def test_undone_outputs_are_not_counted(turns: Turns, monkeypatch: pytest.Monkey
     turns.take(Inbox([], [], []))
     assert (turns.tally.summaries, turns.tally.added) == (0, 0)
     assert turns.tally.rejected == {"error in catalog: KeyError": 2}
+
+
+def test_stage_whose_tick_fails_gets_the_next_one_later(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick that a stage fails to process is rejected once; the stage gets another one only after a pause, so that a run ends."""
+    (task,) = [task for task in turns.tasks if task.stage.name == "register.main"]
+
+    def breaks(*_: Any) -> Iterator[Any]:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(task, "stage", dataclasses.replace(task.stage, process=breaks))
+    monkeypatch.setattr(task, "deadline", lambda _: 0)
+    monkeypatch.setattr(turns, "log", lambda _: None)
+    for _ in range(9):
+        turns.take(Inbox([], [], []))
+    assert turns.tally.rejected == {"error in register.main: KeyError": 1}
+    assert not turns.wanted()
+    task.failed -= AFTER_FAILURE
+    assert turns.wanted()
 
 
 def test_event_in_future_is_rejected(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:

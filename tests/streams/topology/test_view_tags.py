@@ -161,3 +161,16 @@ def test_definition_of_empty_broker_needs_no_tick() -> None:
     assert stage.deadline(rows) is None
     made = list(stage.process(rows, summary(0, 1, ("sea",)), Origin("summaries", 0, 0)))
     assert [one.views for one in made if isinstance(one, Summary)] == [("sea",)]
+
+
+def test_unusable_definition_stops_nothing() -> None:
+    """A definition whose query cannot be read rejects neither summaries nor ticks, which would come again without end."""
+    stage = cast("Stage[Any, Any]", DRAWN.stage("register.main"))
+    rows = MemoryRows()
+    list(stage.process(rows, summary(0, 1, ("sea",)), Origin("summaries", 0, 0)))
+    for offset, view in enumerate((View(path="sea", query="sea", time=1), View(path="bad", query='"open', time=1))):
+        list(stage.process(rows, view, Origin("views.main", 0, offset)))
+    made = list(stage.process(rows, Tick(time=1), Origin("register.main.ticks", 0, 0)))
+    assert [one.views for one in made if isinstance(one, Summary)] == [("sea",)]
+    assert stage.deadline is not None
+    assert stage.deadline(rows) is None
