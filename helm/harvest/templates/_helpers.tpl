@@ -23,7 +23,7 @@ feed: {stage: feed, worker: feed, group: feed, inputs: [summaries], feed: true}
 {{- fail (printf "brokers.%s.from: %s: no such Broker" $broker $source) }}
 {{- end }}
 {{- end }}
-{{- $inputs := join ", " (concat (uniq $sources) (list (printf "copies.%s" $broker) (printf "views.%s" $broker))) }}
+{{- $inputs := join ", " (concat (list (printf "views.%s" $broker)) (uniq $sources) (list (printf "copies.%s" $broker))) }}
 register{{ $of }}: {stage: register, worker: register{{ $at }}, group: register.{{ $broker }}, inputs: [{{ $inputs }}], tables: true}
 dedup{{ $of }}: {stage: dedup, worker: dedup{{ $at }}, group: dedup.{{ $broker }}, inputs: [holders.{{ $broker }}], tables: true}
 index{{ $of }}: {stage: index, worker: index{{ $at }}, group: index.{{ $broker }}, inputs: [broker.{{ $broker }}]}

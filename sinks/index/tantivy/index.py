@@ -263,12 +263,15 @@ class TantivyIndex:
             raise failed(self.path, error) from error
 
     def _begun(self, writer: IndexWriter) -> IndexWriter:
-        """Return a writer whose first deletion has been used up by one that matches nothing.
+        """Return a writer without files of a commit that did not end, its first deletion used up by one that matches nothing.
+
+        A commit that was killed, or failed, leaves files, and the same batch makes files of the same names again.
 
         Cause: the engine (0.27) gives the first operation of a new writer, and of one that was rolled back, the stamp of the last
         commit. A merge that begins before the next commit skips segments that had deletions at that one, as if they were up to
         date, and loses a deletion of that stamp: two documents of one OID.
         """
+        writer.garbage_collect_files()
         writer.delete_documents_by_query(self._by_key(NO_KEY))
         return writer
 

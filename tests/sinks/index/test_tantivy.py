@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -152,6 +153,24 @@ def test_failing_batch_is_rolled_back(tmp_path: Path, summary: Make, monkeypatch
         index.apply([summary("http://b/")], {})
         assert [hit.url for hit in index.search(Every()).hits] == ["http://b/"]
         assert index.offsets() == {}
+
+
+def test_file_of_a_killed_commit_is_in_nobodys_way(tmp_path: Path, summary: Make, removed: Remove) -> None:
+    """A commit that was killed leaves the file of its deletions; the same batch is applied again all the same."""
+    with closing(opened(tmp_path / "sound")) as index:
+        index.apply([summary("a"), summary("b")], {0: 1})
+    shutil.copytree(tmp_path / "sound", tmp_path / "killed")
+    before = set(os.listdir(tmp_path / "killed"))
+    with closing(opened(tmp_path / "sound")) as index:
+        index.apply([removed("a", published=2)], {0: 2})
+        (left,) = (name for name in set(os.listdir(tmp_path / "sound")) - before if name.endswith(".del"))
+    # The engine lists its files before it makes them.
+    (tmp_path / "killed" / left).write_bytes(b"")
+    managed = tmp_path / "killed" / ".managed.json"
+    managed.write_text(json.dumps([*json.loads(managed.read_text()), left]))
+    with closing(opened(tmp_path / "killed")) as index:
+        index.apply([removed("a", published=2)], {0: 2})
+        assert [hit.url for hit in index.search(Every()).hits] == [summary("b").url]
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_commands_take_a_broker(gathered: Any, tree: Path) -> None:
     assert [one["ok"] for one in gathered.lines("doctor") if one["check"] == "data folder, Broker pages"] == [True]
     assert "index.pages" in gathered("describe").stdout
     own, drawn = gathered("describe", "--broker", "pages").stdout, gathered("describe", "--broker", "pages", "--mermaid").stdout
-    assert own.startswith("register.pages  summaries, copies.pages, views.pages -> broker.pages, holders.pages\n")
+    assert own.startswith("register.pages  views.pages, summaries, copies.pages -> broker.pages, holders.pages\n")
     assert not {"frontier", "main"} & set(own.replace(".", " ").split())
     assert "summaries([summaries]) -->|summaries| register_pages" in drawn
     assert "roots" not in drawn

@@ -162,11 +162,11 @@ def test_sections_have_the_fields_of_their_values(section: Any, value: Any, left
 
 
 def test_gateway_options_have_the_defaults_of_their_section() -> None:
-    """Without settings the gateway has its own defaults; each option is a setting, or of the Broker that is served."""
+    """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
     options = set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"}
-    assert options == set(GatewayOptions._fields) - {"broker", "stream", "facets"}
+    assert options == set(GatewayOptions._fields) - {"facets", "broker", "stream"}
 
 
 def test_token_comes_from_a_file(tmp_path: Path) -> None:
