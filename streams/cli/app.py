@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -52,6 +53,10 @@ class Harvest(TyperGroup):
             note(error.strerror or str(error))
             raise SystemExit(1) from None
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of `PANELS`."""
+        return [name for members in PANELS.values() for name in members]
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
@@ -92,40 +97,29 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
 )
-for command in (
-    gather,
-    search,
-    show,
-    summarize,
-    annotate,
-    collect,
-    serve,
-    register,
-    run,
-    worker,
-    top,
-    cat,
-    why,
-    replay,
-    export,
-    backup,
-    restore,
-    doctor,
-    describe,
-):
-    app.command()(command)
-app.command("import")(import_topic)
-for name, commands in (
-    ("roots", roots),
-    ("broker", broker),
-    ("topics", topics),
-    ("index", index),
-    ("rejected", rejected),
-    ("bodies", bodies),
-    ("soif", soif),
-    ("view", view),
-):
-    app.add_typer(commands, name=name)
+PANELS: Mapping[str, Mapping[str, Callable[..., Any] | typer.Typer]] = {
+    "Search": {"search": search, "show": show, "serve": serve, "view": view, "broker": broker, "register": register},
+    "Gather": {"gather": gather, "run": run, "roots": roots, "collect": collect, "annotate": annotate, "summarize": summarize},
+    "Look": {"why": why, "top": top, "rejected": rejected, "cat": cat, "describe": describe, "soif": soif},
+    "Operate": {
+        "doctor": doctor,
+        "backup": backup,
+        "restore": restore,
+        "index": index,
+        "replay": replay,
+        "export": export,
+        "import": import_topic,
+    },
+    "Kafka": {"worker": worker, "topics": topics, "bodies": bodies},
+}
+"""The groups of `harvest --help`, with the commands of each, in their order."""
+
+for panel, members in PANELS.items():
+    for name, command in members.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(command)
 
 
 def _version(asked: bool) -> None:

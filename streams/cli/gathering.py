@@ -14,7 +14,6 @@ from typing import Any, Self, TypeVar
 import msgspec
 import uvloop
 
-from processors.collector import is_listing
 from schemas.jsonform import line
 from schemas.records import Plan, Root
 from streams.cli.broker_sources import collect_sources
@@ -22,6 +21,7 @@ from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.gateway_process import GatewayProcess
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
+from streams.cli.output.root_failures import Failures, failure_lines, other_reasons
 from streams.cli.output.run_report import RunReport, closing
 from streams.cli.rootnames import accepted_until, check_limits, gathered_root, known_as, with_terms
 from streams.cli.serving import logs_of, serve_health
@@ -31,9 +31,8 @@ from streams.config.settings import Settings, SettingsError
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.held import held_hosts, held_lines
-from streams.embedded.outcomes import CLOSED, HELD, doubts, failures
+from streams.embedded.outcomes import doubts, failures
 from streams.embedded.watching import Watch
-from streams.fetch.answers import ALLOW
 from streams.store import LockedError, Store
 from streams.store.data_folder import gatherer
 from streams.store.data_folder import known as there
@@ -44,10 +43,6 @@ INTERRUPTED = 130
 T = TypeVar("T")
 SEARCH = "search: harvest search WORDS, or harvest serve for a page in the browser"
 """The last line of a run: what to do with what was gathered."""
-SOURCE = " (a source of a Broker, collected as long as a definition names it)"
-"""In place of the advice to remove a root: the next run would add it again."""
-TOKEN, NO_STREAM = "a gateway with a token cannot be collected", "no such Broker there, or it has no stream (stream = true)"
-NO_QUERY = "the gateway finds a mistake in the query of this URL"
 
 
 class Stop:
@@ -119,10 +114,11 @@ async def _settle(settings: Settings, *, fetching: bool, waiting: bool = True) -
 class Gathering:
     """One call of `harvest gather` or `harvest run`."""
 
-    def __init__(self, settings: Settings, *, quiet: bool, json: bool) -> None:
+    def __init__(self, settings: Settings, *, quiet: bool, json: bool, verbose: bool = False) -> None:
         self.settings = settings
         self.quiet = quiet
         self.json = json
+        self.verbose = verbose
 
     def gather(self, names: Sequence[str], depth: int | None, urls: int | None, *, accept: bool = False) -> int:
         """Gather the roots named, or all that the data folder knows; return the exit code. `accept`: removals are not doubted."""
@@ -216,30 +212,30 @@ class Gathering:
                 return INTERRUPTED
             runs.finish(runner, begun.run)
             held = held_hosts(runner.store, now_ms(), {root.url for root in wanted})
-            self._report(closing(runner, begun, wanted, shown.seconds, held))
-            for text in held_lines(held):
-                note(text)
+            table = closing(runner, begun, wanted, shown.seconds, held)
             failed = failures(runner.store, wanted)
+            doubted = [doubt for doubt in doubts(runner.store) if doubt.root in {root.url for root in wanted}]
+            lost = [(root, reason) for root, reason in failed if root not in {doubt.root for doubt in doubted}]
+            self._report(table, lost)
             # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
             sources = runs.sources(runner.store)
-            doubted = [doubt for doubt in doubts(runner.store) if doubt.root in {root.url for root in wanted}]
-            for doubt in doubted:
-                note(doubt.line + (hint if doubt.example == doubt.root else ""))
-            for root, reason in failed:
-                if root not in {doubt.root for doubt in doubted}:
-                    note(f"{root}: {reason}{_advice(root, reason, SOURCE if root in sources else hint)}")
+            doubts_of = (doubt.line + (hint if doubt.example == doubt.root else "") for doubt in doubted)
+            for text in (*held_lines(held), *doubts_of, *failure_lines(lost, table.refused, table.rejected, hint, sources)):
+                note(text)
             upkeep.upkeep(runner, self.settings.retention)
-        if not (self.quiet or self.json):
+        if not (self.quiet or self.json) and len(failed) < len(wanted):
             note(SEARCH)
         return int(bool(failed or doubted))
 
-    def _report(self, table: RunReport) -> None:
+    def _report(self, table: RunReport, lost: Failures) -> None:
+        """Output the closing table; for people without the reasons that the lines about these roots state."""
         if self.json:
             put(line(table.as_json()))
             sys.stdout.flush()
         elif not self.quiet:
-            table.print()
+            refused, rejected = (other_reasons(counts, lost) for counts in (table.refused, table.rejected))
+            msgspec.structs.replace(table, refused=refused, rejected=rejected).print(verbose=self.verbose)
 
     async def _serve(self, gateway: Sequence[str] | None) -> None:
         logs, health, metrics = logs_of(self.settings, stage="run"), Health(), Metrics()
@@ -295,16 +291,3 @@ def _each(*calls: Callable[[], None]) -> Callable[[], None]:
             each()
 
     return call
-
-
-def _advice(root: str, reason: str, hint: str) -> str:
-    """Return what stands behind the reason why a root was not gathered: what it means for a stream, else the hint."""
-    if any(each in reason for each in (ALLOW, CLOSED, HELD)):
-        return ""
-    if is_listing(root) and reason == "status 401":
-        return f" ({TOKEN})"
-    if is_listing(root) and "/brokers/" in root and reason == "status 404":
-        return f" ({NO_STREAM})"
-    if is_listing(root) and "?" in root and reason == "status 400":
-        return f" ({NO_QUERY})"
-    return hint

@@ -59,7 +59,7 @@ class Fetch(Section):
     pause: float = Field(default=1.0, ge=0, le=MAX_PAUSE / 1000)
     """Between the end of a request and the start of the next, for each host and for each address; at most an hour."""
     patience: float = Field(default=10.0, ge=0, le=YEAR)
-    """A request that would wait longer for its host goes back to the queue."""
+    """Longest wait for the pause between two requests to a host; a URL that would wait longer is queued again by the frontier."""
     dns_timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """Time limit for resolving a host name."""
     connect_timeout: float = Field(default=10.0, gt=0, le=YEAR)

@@ -116,7 +116,8 @@ class Settings(BaseSettings):
     children: int = Field(default_factory=cores, gt=0, le=256)
     """Sandboxed parser processes; default: one a core, 2 at most."""
     retention: float = Field(default=7 * DAY, ge=0, le=AGE)
-    """Time for which records that every stage has read, and their bodies, are kept for `harvest why`."""
+    """Age at which records of the log, and their bodies, are deleted: `harvest why` shows events up to this age. In a data folder
+    nothing is deleted that a stage has not read."""
     roots: RootDefaults = RootDefaults()
     fetch: Fetch = Fetch()
     essence: Essence = Essence()

@@ -50,5 +50,6 @@ class NameLookup:
             raise FetchError(f"cannot resolve {name}: no address", retryable=True)
         for address in found:
             if why := guard(address, self._settings.networks):
-                raise FetchError(f"{name} is not to be dialled: {why}; {ALLOW}", retryable=False)
+                # A name that is the address itself is not repeated.
+                raise FetchError(f"{'' if name == address else f'{name}: '}{why}; {ALLOW}", retryable=False)
         return found

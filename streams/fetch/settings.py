@@ -25,7 +25,7 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     pause: float = 1.0
     """Pause between the end of a request and the start of the next, for each host and for each address."""
     patience: float = 10.0
-    """Longest wait for a host; a request that would wait longer is answered as `deferred`."""
+    """Longest wait for the pause between two requests to a host; a request that would wait longer is answered as `deferred`."""
     dns_timeout: float = 10.0
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0

@@ -64,6 +64,7 @@ VARYING = (
     (r"\b\d{13}\b", "VERSION"),
     (r"\b\d{10}\.\d{3}\b", "SECONDS"),
     (r"(?m)^(seconds|bytes in|bytes of summaries|summaries to bytes in) .*$", r"\1 MEASURED"),
+    (r"\([\d.,]+ times the bytes\)", "(MEASURED)"),
     (r"-[0-9a-f]{8}-[0-9a-f]{12}-[0-9a-f]{12}\b", "-RULES"),
     (r"(object-url|location)\{\d+\}", r"\1{N}"),
     (r"/gatherer/soif/\d+", "/gatherer/soif/PART"),

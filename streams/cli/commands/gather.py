@@ -10,6 +10,7 @@ from streams.cli.commands.serve import Port
 from streams.cli.common import USAGE, Accept, Config, Data, Depth, Failure, MaxUrls, settings
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing table.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="The closing table with all its rows, also those that are zero.")]
 Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that this run may connect to.")]
 Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The Gatherer's name, part of every OID.")]
 Partitions = Annotated[int | None, typer.Option("--partitions", metavar="N", help="Partitions of a new data folder.")]
@@ -27,6 +28,7 @@ def gather(
     gatherer: Gatherer = None,
     partitions: Partitions = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     accept: Accept = False,
     json: Annotated[bool, typer.Option("--json", help="The closing table as one JSON object on standard output.")] = False,
     config: Config = None,
@@ -35,10 +37,12 @@ def gather(
 
     Another run visits the roots again; unchanged objects cost little. Without a ROOT, all roots of the data folder are visited.
     """
+    if verbose and (quiet or json):
+        raise Failure("--verbose is about the closing table: it goes neither with --quiet nor with --json", USAGE)
     found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
     from streams.cli.gathering import Gathering
 
-    code = Gathering(found, quiet=quiet, json=json).gather(roots or [], depth, max_urls, accept=accept)
+    code = Gathering(found, quiet=quiet, json=json, verbose=verbose).gather(roots or [], depth, max_urls, accept=accept)
     if code:
         raise typer.Exit(code)
 

@@ -1,6 +1,6 @@
 """Progress of a run as lines on standard error, or none.
 
-No total is shown, since nobody knows it: what is done, what is queued so far, what failed, and how fast.
+No total is shown, since nobody knows it: what is done, what is queued so far, what failed, and the rate of the last ten seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from itertools import islice
 
 from processors.frontier.rows import Table
 from schemas.records import Root
-from streams.cli.common import printable
+from streams.cli.common import counted, printable
+from streams.cli.output.recent_rate import RecentRate
 from streams.embedded import Embedded
 
 PLAIN = 5.0
@@ -32,7 +33,8 @@ class Progress:
         self._every = every
         self._begun = time.monotonic()
         self._next = self._begun + every
-        self._last = (self._begun, 0)
+        self._rate = RecentRate(self._begun)
+        self._last = 0
         self._slow = 0
         self.idle: Callable[[], str] = lambda: ""
         """Returns the line to show while a service has nothing to do; "": it has."""
@@ -50,6 +52,7 @@ class Progress:
     def seen(self) -> None:
         """Show the state after a turn, at most once in each interval."""
         now = time.monotonic()
+        self._rate.add(now, self.runner.tally.answered)
         slow = self.runner.tally.slow
         if len(slow) > self._slow:
             for host, pause in islice(list(slow.items()), self._slow, ROOTS):
@@ -62,7 +65,7 @@ class Progress:
             if self._waiting:
                 if self._waiting != waited:
                     self.show(self._waiting)
-            elif self.runner.tally.answered != self._last[1] or self._every < PLAIN:
+            elif self.runner.tally.answered != self._last or self._every < PLAIN:
                 self.show(self.state(now))
 
     def show(self, state: str) -> None:
@@ -72,13 +75,12 @@ class Progress:
     def state(self, now: float) -> str:
         """Return the state on one line."""
         tally = self.runner.tally
-        then, before = self._last
-        rate = (tally.answered - before) / max(now - then, 0.001)
-        self._last = (now, tally.answered)
+        rate = self._rate.per_second(now, tally.answered)
+        self._last = tally.answered
         failed = sum(tally.rejected.values())
         return (
             f"{tally.answered:,} done, {self._queued()} queued, {failed:,} rejected, "
-            f"{tally.summaries:,} summaries, {rate:,.0f}/s, {self.seconds:,.0f} s"
+            f"{counted(tally.summaries, 'summary', 'summaries')}, {rate:,.0f}/s, {self.seconds:,.0f} s"
         )
 
     def _queued(self) -> str:
@@ -94,7 +96,7 @@ class Progress:
         lines = []
         for root in self.roots[:ROOTS]:
             found = sum(Table(rows).counted(root.url) for rows in self.runner.frontier_rows())
-            lines.append(f"  {printable(root.url)}: {found:,} URLs known")
+            lines.append(f"  {printable(root.url)}: {counted(found, 'URL')} known")
         return lines
 
 

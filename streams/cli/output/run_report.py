@@ -27,6 +27,8 @@ WAITING = 100
 """Maximum number of hosts with a queue in the JSON form."""
 REASONS = 12
 """Maximum number of reasons with a line of their own."""
+TENFOLD = 10
+"""From this ratio on, it is printed as a whole number."""
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -64,8 +66,8 @@ class RunReport(msgspec.Struct, frozen=True):
         """Return the table as JSON."""
         return msgspec.structs.asdict(self)
 
-    def print(self) -> None:
-        """Print the table for people, on standard error."""
+    def print(self, *, verbose: bool = False) -> None:
+        """Print the table for people, on standard error; `verbose`: also the rows that are zero."""
         from rich.console import Console
         from rich.table import Table as Shown
 
@@ -76,15 +78,27 @@ class RunReport(msgspec.Struct, frozen=True):
         shown = Shown(show_header=False, box=None, pad_edge=False)
         shown.add_column(justify="left")
         shown.add_column(justify="right")
-        for name, value in self._lines():
+        for name, value in self.rows(verbose=verbose):
             shown.add_row(name, value)
-        console.print(shown)
-        if self.nothing_changed:
-            console.print("nothing changed")
-        if files := self.unselected.get(PACKAGE_RULE, 0):
-            console.print(f"files in software packages without a summary of their own: {files:,} ({KEEP} keeps them)")
+        if shown.row_count:
+            console.print(shown)
+        for text in self.remarks():
+            console.print(text)
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def remarks(self) -> list[str]:
+        """Return the sentences below the table. A share of more than 100 per cent is one of them, and no row."""
+        remarks = []
+        if self.ratio is not None and self.ratio > 1:
+            times = f"{self.ratio:.2f}" if self.ratio < TENFOLD else f"{self.ratio:,.0f}"
+            remarks.append(f"the summaries are larger than the objects ({times} times the bytes), as is usual for small ones")
+        if self.nothing_changed:
+            remarks.append("nothing changed")
+        if files := self.unselected.get(PACKAGE_RULE, 0):
+            remarks.append(f"files in software packages without a summary of their own: {files:,} ({KEEP} keeps them)")
+        return remarks
+
+    def rows(self, *, verbose: bool = False) -> list[tuple[str, str]]:
+        """Return the names and values of the table; `verbose`: also those that are zero. None if it has only zeros."""
         counts = (
             ("objects fetched", self.objects),
             ("folders listed", self.listings),
@@ -102,10 +116,12 @@ class RunReport(msgspec.Struct, frozen=True):
         if self.dead_links:
             reasons.append(("links that lead nowhere", self.dead_links))
         reasons += [(f"changed in Broker {name}", n) for name, n in self.brokers.items() if name != MAIN or not self.summaries]
-        ratio = f"{self.ratio:.1%}" if self.ratio is not None else "-"
         sizes = [("bytes in", self.bytes_in), ("bytes of summaries", self.bytes_summaries)]
-        lines = [(_plain(name), f"{n:,}") for name, n in (*counts, *reasons, *sizes)]
-        return [*lines, ("summaries to bytes in", ratio), ("seconds", f"{self.seconds:.1f}")]
+        rows = [(_plain(name), f"{n:,}") for name, n in (*counts, *reasons, *sizes) if n or verbose]
+        share = self.ratio or 0.0
+        if 0 < share <= 1 or (verbose and not share):
+            rows.append(("summaries to bytes in", "-" if self.ratio is None else f"{share:.1%}"))
+        return [*rows, ("seconds", f"{self.seconds:.1f}")] if rows else []
 
 
 def _reasons(what: str, counts: dict[str, int]) -> list[tuple[str, int]]:

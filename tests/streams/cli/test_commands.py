@@ -13,6 +13,7 @@ import pytest
 
 from schemas.soif import parse
 from schemas.soif_summary import to_record
+from streams.cli.app import PANELS
 from streams.topology import describe
 from streams.topology.flow import TopologySettings, topology
 
@@ -328,6 +329,15 @@ def test_help_states_defaults(harvest: Any, command: tuple[str, ...]) -> None:
     if command != ("search",):
         assert "10,000 for http and https, none for files" in shown
         assert "A lower limit than before removes nothing" in shown
+
+
+def test_help_groups_the_commands(harvest: Any) -> None:
+    """`--help` shows each command once, in one of five groups: search, gather, look, operate, Kafka."""
+    groups = re.split(r"─ (\w+) ─", harvest("--help").stdout)
+    shown = {head: re.findall(r"(?m)^│ ([a-z]+) ", body) for head, body in zip(groups[1::2], groups[2::2], strict=True)}
+    assert list(shown) == ["Options", *PANELS]
+    assert {head: tuple(names) for head, names in shown.items() if head in PANELS} == {n: (*each,) for n, each in PANELS.items()}
+    assert {"Search", "Gather", "Look", "Operate", "Kafka"} == PANELS.keys()
 
 
 def test_usage_errors_exit_with_2(harvest: Any) -> None:

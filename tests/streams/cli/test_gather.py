@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import secrets
 import shutil
 import tarfile
@@ -176,8 +175,6 @@ def test_loopback_address_needs_permission(harvest: Any, site: Site) -> None:
     """A loopback address is not connected to unless it is allowed; the error states that."""
     assert "loopback" in harvest("gather", site.url, "--pause", "0", code=1).stderr
     assert not site.asked
-    # The reason and its count are on one line, however long the reason is.
-    assert re.search(r"(?m)^rejected: 127\.0\.0\.1.* have to be allowed .*--allow.* 1$", harvest("gather", site.url, code=1).stderr)
 
 
 def test_large_folder_is_counted_completely_in_a_second_run(harvest: Any, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_refused_gateway_alone_is_named_with_the_settings(harvest: Any) -> None:
     """Where the only gateway is refused, its URL, the reason, and the settings of both are said, not that there is none."""
     Path("harvest.toml").write_text("[routing]\nservers = ['http://127.0.0.1:9/']\n", "utf-8")
     stderr = harvest("search", "--routed", "narwhal", "--config", "harvest.toml", code=1).stderr
-    assert "http://127.0.0.1:9/: 127.0.0.1 is not to be dialled" in stderr
+    assert "http://127.0.0.1:9/: 127.0.0.1 is loopback; " in stderr
     assert "(fetch.allow)" in stderr
     assert "no gateway of routing.servers has answered" in stderr
     assert "gather something first" not in stderr

@@ -122,7 +122,7 @@ def test_address_is_judged_before_the_connection(blobs: Any, run: Any) -> None:
     assert event.kind == "refused"
     _, event = run(answers(blobs, {b"/m": b"x"}, "/0/m", {"allow": ()}, address=""))
     assert (event.kind, event.retryable) == ("failed", False)
-    assert "not to be dialled" in event.reason
+    assert "have to be allowed" in event.reason
 
 
 def test_host_is_resolved_without_robots(blobs: Any, run: Any) -> None:

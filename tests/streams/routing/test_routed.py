@@ -274,7 +274,7 @@ def test_loopback_is_refused_unless_it_is_allowed(search: Search) -> None:
     found = search("whale", good, allow="192.0.2.0/24")
     assert (good.asked, found.hits, found.known) == (0, [], 0)
     (reason,) = found.silent.values()
-    assert "not to be dialled" in reason
+    assert "loopback" in reason
     assert reason.endswith("(fetch.allow)")
 
 
