@@ -43,9 +43,9 @@ from streams.config.sections import (
     RootDefaults,
     Sandbox,
     Search,
-    Serve,
     Worker,
 )
+from streams.config.serve import Serve
 from streams.config.watch import WatchSection
 
 FILE = "harvest.toml"
@@ -53,7 +53,7 @@ PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Environment variables that have the prefix of settings, but are none."""
 HIDDEN = re.compile(
-    r"serve\.token|registry\.(token|servers)|routing\.servers|kafka\.registry|kafka\.security(\..*)?"
+    r"serve\.(admin_)?token|registry\.(token|servers)|routing\.servers|kafka\.registry|kafka\.security(\..*)?"
     r"|index(\.(url|.*password.*))?|blobs(\.(url|secret_key.*|options.*))?"
 )
 """Settings whose values are never shown, not even wrong ones: secrets, and what a secret may have been mistaken for."""

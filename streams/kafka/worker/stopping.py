@@ -1,7 +1,7 @@
 """Stopping of a worker by a signal: at once before it begins, in order from then on, and never without end.
 
-Strategy: a handler for the time before the runner installs its own ends the process with 0. Runners call `limit_stop` when they
-are told to stop: from then on the process has LIMIT seconds for its orderly exit.
+Strategy: until the runner installs its own handler, SIGTERM ends the process with 0. The runner's handler calls `limit_stop`: then
+the process has LIMIT seconds for its orderly exit.
 
 Laws:
 - A worker that a signal stops before its runner has begun ends with 0: nothing is under way.

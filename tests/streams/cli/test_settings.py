@@ -21,6 +21,7 @@ from streams.cli.common import Failure
 from streams.cli.gateway import gateway_options
 from streams.cli.wiring import embedded_settings, frontier_settings
 from streams.config import sections, settings
+from streams.config.serve import Serve
 from streams.config.settings import SettingsError, known, load
 from streams.embedded import EmbeddedSettings
 from streams.fetch import FetchSettings
@@ -165,7 +166,7 @@ def test_gateway_options_have_the_defaults_of_their_section() -> None:
     """Without settings the gateway has its own defaults; each option is a setting."""
     found = load(None, None, {})
     assert gateway_options(found) == GatewayOptions()
-    options = set(sections.Serve.model_fields) - {"public", "token_file", "admin_token_file"}
+    options = set(Serve.model_fields) - {"public", "token_file", "admin_token_file"}
     assert options == set(GatewayOptions._fields) - {"facets", "broker", "stream"}
 
 
@@ -178,20 +179,21 @@ def test_token_comes_from_a_file(tmp_path: Path) -> None:
     assert "many-letters" not in repr(found)
 
 
+@pytest.mark.parametrize("name", ["token", "admin_token"])
 @pytest.mark.parametrize(
     "value", ["fifteen-letters", "a token with spaces in it", "sixteen-letters-\u00e4", 987654321, ["some-long-secret"]]
 )
-def test_token_that_is_refused_is_not_shown(tmp_path: Path, value: Any) -> None:
+def test_token_that_is_refused_is_not_shown(tmp_path: Path, name: str, value: Any) -> None:
     """A short or unsendable token is refused, and neither the error nor the settings show it."""
     path = tmp_path / "some.toml"
-    path.write_text(f"[serve]\ntoken = {json.dumps(value, ensure_ascii=False)}\n")
-    with pytest.raises(SettingsError, match=r"some.toml: serve\.token: ") as error:
+    path.write_text(f"[serve]\n{name} = {json.dumps(value, ensure_ascii=False)}\n")
+    with pytest.raises(SettingsError, match=rf"some.toml: serve\.{name}: ") as error:
         load(None, path, {})
     assert str(value) not in str(error.value)
-    with pytest.raises(SettingsError, match="HARVEST_SERVE_TOKEN: a token has at least 16 characters, all") as error:
-        load(None, None, {"HARVEST_SERVE_TOKEN": "hush"})
+    with pytest.raises(SettingsError, match=f"HARVEST_SERVE_{name.upper()}: a token has at least 16 characters, all") as error:
+        load(None, None, {f"HARVEST_SERVE_{name.upper()}": "hush"})
     assert "hush" not in str(error.value)
-    assert "a-secret-of-many-letters" not in repr(load(None, None, {"HARVEST_SERVE_TOKEN": "a-secret-of-many-letters"}))
+    assert "a-secret-of-many-letters" not in repr(load(None, None, {f"HARVEST_SERVE_{name.upper()}": "a-secret-of-many-letters"}))
 
 
 def test_administration_has_a_token_of_its_own(tmp_path: Path) -> None:
