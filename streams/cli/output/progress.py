@@ -62,10 +62,13 @@ class Progress:
         if now >= self._next:
             self._next = now + self._every
             waited, self._waiting = self._waiting, self.idle()
+            live, answered = self._every < PLAIN, self.runner.tally.answered
             if self._waiting:
-                if self._waiting != waited:
+                # A display has counts, which change by work that was done between two updates.
+                if self._waiting != waited or (live and answered != self._last):
+                    self._last = answered
                     self.show(self._waiting)
-            elif self.runner.tally.answered != self._last or self._every < PLAIN:
+            elif answered != self._last or live:
                 self.show(self.state(now))
 
     def show(self, state: str) -> None:

@@ -51,13 +51,13 @@ def test_samples_are_bounded() -> None:
     assert rate.per_second(100.0, 100_000) == pytest.approx(1_000, rel=0.03)
 
 
-def shown(urls: int, tally: RunStats) -> Progress:
+def shown(urls: int, tally: RunStats, every: float = PLAIN) -> Progress:
     """The progress of a run with one root of which a number of URLs is known."""
     rows = MemoryRows()
     Table(rows).count(ROOT, urls)
     idle = SimpleNamespace(backlog=lambda: 0, flying=lambda: 0, waiting=lambda: 0)
     runner = SimpleNamespace(tally=tally, fetch=idle, essence=idle, frontier_rows=lambda: [rows])
-    return Progress(cast("Any", runner), [Root(url=ROOT, run="r")], PLAIN)
+    return Progress(cast("Any", runner), [Root(url=ROOT, run="r")], every)
 
 
 @pytest.mark.parametrize(("urls", "text"), [(0, "0 URLs known"), (1, "1 URL known"), (1_200, "1,200 URLs known")])
@@ -71,3 +71,16 @@ def test_state_line_has_counts_and_rate() -> None:
     progress = shown(1, RunStats(answered=20, summaries=1))
     line = progress.state(progress._begun + 10)
     assert line.startswith("20 done, 0 queued, 0 rejected, 1 summary, 2/s, ")
+
+
+def test_idle_display_is_drawn_again_after_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A display that waits is drawn again once something was done between two looks, as its counts have changed; else it is not."""
+    drawn: list[str] = []
+    monkeypatch.setattr(Progress, "show", lambda _, state: drawn.append(state))
+    tally = RunStats(answered=1)
+    display = shown(1, tally, every=0)
+    display.idle = lambda: "idle"
+    for answered in (1, 1, 2, 2):
+        tally.answered = answered
+        display.seen()
+    assert drawn == ["idle", "idle"]
