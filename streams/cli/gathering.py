@@ -246,6 +246,8 @@ class Gathering:
             watch = Watch(runner, self.settings.worker.stall, logs, health, metrics)
             with Stop() as stop, serve_health(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
                 logs.say(f"running on {self.settings.data}, {counted(len(known), 'root')}{where}; stop with Ctrl-C")
+                if not known:
+                    logs.say("no root is known: harvest roots add ROOT adds one, also beside this service")
                 service = upkeep.Service(runner, self.settings.retention)
                 with self._watching(runner, shown, logs) as changes:
                     async with self._gateway(gateway, shown, logs) as beside:

@@ -19,7 +19,9 @@ Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Secon
 
 
 def gather(
-    roots: Annotated[list[str] | None, typer.Argument(metavar="ROOT...", help="Paths, or file:, http: or https: URLs.")] = None,
+    roots: Annotated[
+        list[str] | None, typer.Argument(metavar="ROOT...", help="Paths, or URLs: file, http, https, ftp, gopher, news.")
+    ] = None,
     data: Data = None,
     depth: Depth = None,
     max_urls: MaxUrls = None,
@@ -58,7 +60,10 @@ def run(
     port: Port = None,
     config: Config = None,
 ) -> None:
-    """Run the pipeline as a service until it is stopped: visit what changes in local roots, refresh due objects, expire, index."""
+    """Run the pipeline as a service until it is stopped: visit what changes in local roots, refresh due objects, expire, index.
+
+    Its roots are those that `harvest gather` has visited and `harvest roots add` names, also while it runs.
+    """
     if port is not None and not serve:
         raise Failure("--port is that of the page: it goes with --serve", USAGE)
     flags = {"fetch__pause": pause, "fetch__allow": allow or None, "gatherer": gatherer, "partitions": partitions}

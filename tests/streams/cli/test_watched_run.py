@@ -108,6 +108,16 @@ def test_root_that_is_to_be_gathered_is_visited_once(harvest: Any, tree: Path) -
     assert sum(line["value"]["kind"] == "seeded" for line in harvest.lines("cat", "crawl")) == 1
 
 
+@pytest.mark.slow(10)
+def test_service_without_roots_says_how_to_add_one(harvest: Any, tree: Path) -> None:
+    """A service that knows no root names the command that adds one, which it then gathers."""
+    with running(harvest) as process:
+        line = next(line for line in iter(process.stderr.readline, b"") if b"no root is known" in line)  # type: ignore[union-attr]
+        assert b"harvest roots add" in line
+        harvest("roots", "add", tree)
+        until(found(harvest, "whale", "page.html"), process)
+
+
 @pytest.mark.slow(20)
 def test_service_names_removals_in_doubt(harvest: Any, tree: Path) -> None:
     """A root that becomes empty is named with the command that accepts this beside the service, which then removes it."""
