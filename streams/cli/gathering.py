@@ -235,7 +235,10 @@ class Gathering:
             sys.stdout.flush()
         elif not self.quiet:
             refused, rejected = (other_reasons(counts, lost) for counts in (table.refused, table.rejected))
-            msgspec.structs.replace(table, refused=refused, rejected=rejected).print(verbose=self.verbose)
+            # What could not be visited may have changed.
+            same = table.nothing_changed and not lost
+            shown = msgspec.structs.replace(table, refused=refused, rejected=rejected, nothing_changed=same)
+            shown.print(verbose=self.verbose)
 
     async def _serve(self, gateway: Sequence[str] | None) -> None:
         logs, health, metrics = logs_of(self.settings, stage="run"), Health(), Metrics()

@@ -21,7 +21,8 @@ ROOTS = [("http://a/", REFUSED), ("http://b/", DOWN), ("http://c/", REFUSED), ("
 def report(**counts: Any) -> RunReport:
     """A report with these counts; all others are zero or empty."""
     zero: dict[str, Any] = dict.fromkeys(RunReport.__struct_fields__, 0)
-    empty: dict[str, Any] = {"refused": {}, "rejected": {}, "brokers": {}, "waiting": [], "ratio": None, "seconds": 0.25}
+    empty: dict[str, Any] = {"refused": {}, "rejected": {}, "unselected": {}, "brokers": {}, "waiting": []}
+    empty |= {"ratio": None, "seconds": 0.25}
     return RunReport(**(zero | empty | counts))
 
 
@@ -96,6 +97,14 @@ def test_site_at_an_address_refused_later_is_one_line(harvest: Any, site: Site) 
     assert said.count("loopback") == 1
     (more,) = re.findall(rf"(?m)^harvest: {re.escape(site.url)} and (\d+) more URLs: ", said)
     assert int(more) >= first["objects"] - 1
+
+
+@pytest.mark.slow(5)
+def test_root_that_could_not_be_read_is_not_unchanged(harvest: Any, site: Site) -> None:
+    """A run that could not visit its root does not say that nothing changed."""
+    harvest("gather", site.url, "--pause", "0", "--allow", "127.0.0.0/8", "--quiet")
+    assert "nothing changed" not in harvest("gather", site.url, "--pause", "0", code=1).stderr
+    assert "nothing changed" in harvest("gather", site.url, "--pause", "0", "--allow", "127.0.0.0/8").stderr
 
 
 def test_name_of_a_refused_address_is_stated(harvest: Any) -> None:
