@@ -41,7 +41,7 @@ from streams.watch.service import RootWatch
 
 INTERRUPTED = 130
 T = TypeVar("T")
-SEARCH = "search: harvest search WORDS, or harvest serve for a page in the browser"
+SEARCH = "to search: harvest search WORDS; in a browser: harvest serve"
 """The last line of a run: what to do with what was gathered."""
 
 

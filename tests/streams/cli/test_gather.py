@@ -267,7 +267,7 @@ def test_progress_and_table_go_to_standard_error(harvest: Any, tree: Path) -> No
     result = harvest("gather", tree)
     assert result.stdout == ""
     assert "summaries made" in result.stderr
-    assert result.stderr.endswith("\nharvest: search: harvest search WORDS, or harvest serve for a page in the browser\n")
+    assert result.stderr.endswith("\nharvest: to search: harvest search WORDS; in a browser: harvest serve\n")
     quiet = harvest("gather", tree, "--quiet")
     assert (quiet.stdout, quiet.stderr) == ("", "")
     report = harvest("gather", tree, "--json")
