@@ -21,7 +21,8 @@ ROOTS = [("http://a/", REFUSED), ("http://b/", DOWN), ("http://c/", REFUSED), ("
 def report(**counts: Any) -> RunReport:
     """A report with these counts; all others are zero or empty."""
     zero: dict[str, Any] = dict.fromkeys(RunReport.__struct_fields__, 0)
-    empty: dict[str, Any] = {"refused": {}, "rejected": {}, "brokers": {}, "waiting": [], "ratio": None, "seconds": 0.25}
+    empty: dict[str, Any] = {"refused": {}, "rejected": {}, "unselected": {}, "brokers": {}, "waiting": []}
+    empty |= {"ratio": None, "seconds": 0.25}
     return RunReport(**(zero | empty | counts))
 
 
