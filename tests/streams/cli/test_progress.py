@@ -71,3 +71,17 @@ def test_state_line_has_counts_and_rate() -> None:
     progress = shown(1, RunStats(answered=20, summaries=1))
     line = progress.state(progress._begun + 10)
     assert line.startswith("20 done, 0 queued, 0 rejected, 1 summary, 2/s, ")
+
+
+def test_summaries_of_a_tail_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is due while summaries are still made, though every request is answered; none if nothing has happened since."""
+    tally = RunStats(answered=20, summaries=1)
+    progress, lines = shown(1, tally), list[str]()
+    monkeypatch.setattr(progress, "show", lines.append)
+    for _ in range(2):
+        progress._next = 0.0
+        progress.seen()
+    tally.summaries = 9
+    progress._next = 0.0
+    progress.seen()
+    assert [line.split(", ")[3] for line in lines] == ["1 summary", "9 summaries"]
