@@ -34,7 +34,8 @@ class Progress:
         self._begun = time.monotonic()
         self._next = self._begun + every
         self._rate = RecentRate(self._begun)
-        self._last = 0
+        self._last = (0, 0)
+        """Answers and summaries that the last line has counted."""
         self._slow = 0
         self.idle: Callable[[], str] = lambda: ""
         """Returns the line to show while a service has nothing to do; "": it has."""
@@ -62,13 +63,13 @@ class Progress:
         if now >= self._next:
             self._next = now + self._every
             waited, self._waiting = self._waiting, self.idle()
-            live, answered = self._every < PLAIN, self.runner.tally.answered
+            live, counts = self._every < PLAIN, self._counts()
             if self._waiting:
                 # A display has counts, which change by work that was done between two updates.
-                if self._waiting != waited or (live and answered != self._last):
-                    self._last = answered
+                if self._waiting != waited or (live and counts != self._last):
+                    self._last = counts
                     self.show(self._waiting)
-            elif answered != self._last or live:
+            elif counts != self._last or live:
                 self.show(self.state(now))
 
     def show(self, state: str) -> None:
@@ -79,12 +80,15 @@ class Progress:
         """Return the state on one line."""
         tally = self.runner.tally
         rate = self._rate.per_second(now, tally.answered)
-        self._last = tally.answered
+        self._last = self._counts()
         failed = sum(tally.rejected.values())
         return (
             f"{tally.answered:,} done, {self._queued()} queued, {failed:,} rejected, "
             f"{counted(tally.summaries, 'summary', 'summaries')}, {rate:,.0f}/s, {self.seconds:,.0f} s"
         )
+
+    def _counts(self) -> tuple[int, int]:
+        return self.runner.tally.answered, self.runner.tally.summaries
 
     def _queued(self) -> str:
         waiting = self.runner.fetch.backlog() + self.runner.fetch.flying() + self.runner.essence.waiting()

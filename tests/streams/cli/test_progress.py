@@ -84,3 +84,17 @@ def test_idle_display_is_drawn_again_after_work_alone(monkeypatch: pytest.Monkey
         tally.answered = answered
         display.seen()
     assert drawn == ["idle", "idle"]
+
+
+def test_summaries_of_a_tail_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is due while summaries are still made, though every request is answered; none if nothing has happened since."""
+    tally = RunStats(answered=20, summaries=1)
+    progress, lines = shown(1, tally), list[str]()
+    monkeypatch.setattr(progress, "show", lines.append)
+    for _ in range(2):
+        progress._next = 0.0
+        progress.seen()
+    tally.summaries = 9
+    progress._next = 0.0
+    progress.seen()
+    assert [line.split(", ")[3] for line in lines] == ["1 summary", "9 summaries"]
