@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -10,6 +12,7 @@ import pytest
 from streams.store import Store, schema
 from tests.streams.store.test_values import check_read, check_shares, summary, write
 
+Run = Callable[..., subprocess.Popen[str]]
 NUMBERS = range(400)
 
 
@@ -95,6 +98,31 @@ def test_modernizing_may_end_at_any_step(former: Path) -> None:
         assert list(store.modernize())
         assert list(store.modernize()) == []
         check_read(store, NUMBERS)
+
+
+CRAMPED = """
+import resource, sys
+from pathlib import Path
+from streams.store import Store
+from streams.store.former import is_former, rebuild, repack
+from tests.streams.store.test_former import NUMBERS, check_read, write
+with Store(Path(sys.argv[1]), runner=True) as store:
+    for _ in repack(store._state):
+        pass
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+    print(rebuild(store._state), is_former(store._state), flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    check_read(store, NUMBERS)
+    write(store, range(5), version=2)
+    print(store.damage() == "", rebuild(store._state), is_former(store._state))
+"""
+
+
+@pytest.mark.parametrize("limit", [50_000, 400_000])
+def test_file_that_finds_no_room_stays_as_it_is(former: Path, program: Run, limit: int) -> None:
+    """If the system refuses to write the file anew, by a limit that is no full disk, it stays as it is, and can be later."""
+    process = program(CRAMPED, str(limit))
+    assert process.communicate()[0].splitlines() == ["False True", "True True False"]
 
 
 def test_file_gives_back_what_a_trim_freed(folder: Path) -> None:
