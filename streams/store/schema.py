@@ -171,6 +171,11 @@ def check(connection: apsw.Connection, folder: Path) -> bool:
     return True
 
 
+def is_older(connection: apsw.Connection, folder: Path) -> bool:
+    """Return whether an older version has made the tables. Raises NewerError, StoreError (by another program)."""
+    return check(connection, folder) and connection.pragma("user_version") < VERSION
+
+
 def complete(connection: apsw.Connection, folder: Path) -> None:
     """Create the tables, or those that a file of an older version lacks, unless another process has done so."""
     if check(connection, folder) and connection.pragma("user_version") == VERSION:

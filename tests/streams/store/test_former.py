@@ -9,7 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from streams.store import Store, schema
+from streams.store import LockedError, Store, database, schema
+from streams.store.locks import LockFile
 from tests.streams.store.test_values import check_read, check_shares, summary, write
 
 Run = Callable[..., subprocess.Popen[str]]
@@ -58,6 +59,23 @@ def test_reader_changes_nothing(former: Path) -> None:
             assert rows
             assert rows.get(b"3") == b"\x91" + summary(3, 2)
             assert [record.value for record in reader.read("summaries", 0, 400, 9)] == [summary(number, 2) for number in range(5)]
+
+
+def test_runner_of_an_older_version_is_not_disturbed(former: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a runner of version 1 holds the folder, another writer is refused and the file stays as it is; then it is changed."""
+    monkeypatch.setattr(database, "PAUSE", 0)
+    older = LockFile(former / "runner.lock")
+    older.claim()
+    with pytest.raises(LockedError, match=r"process \d+\), of an older version, which cannot read"):
+        Store(former)
+    with apsw.Connection(str(former / schema.FILE)) as file:
+        assert file.pragma("user_version") == 1
+    with Store(former, readonly=True) as reader:
+        assert values(reader) == [summary(number) for number in NUMBERS]
+    older.close()
+    with Store(former) as writer, Store(former, runner=True) as runner:
+        writer.append("summaries", [(b"k", None)])
+        assert len(values(runner)) == len(NUMBERS) + 1
 
 
 def test_writers_go_on_with_old_values(former: Path) -> None:
