@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import apsw
 import pytest
 
 from streams.store import LockedError, Store, database, schema
+from streams.store.former import is_former
 from streams.store.locks import LockFile
 from tests.streams.store.test_values import check_read, check_shares, summary, write
 
@@ -17,9 +19,8 @@ Run = Callable[..., subprocess.Popen[str]]
 NUMBERS = range(400)
 
 
-@pytest.fixture
-def former(folder: Path) -> Path:
-    """A data folder whose file version 1 wrote: summaries in a topic and in the rows of two stages, and one staged record."""
+def write_former(folder: Path) -> None:
+    """Make a data folder whose file version 1 wrote: summaries in a topic and in the rows of two stages."""
     folder.mkdir()
     with apsw.Connection(str(folder / schema.FILE)) as file:
         file.execute(f"PRAGMA page_size={schema.PAGE}")
@@ -37,6 +38,12 @@ def former(folder: Path) -> Path:
         rows = [(key, b"\x91" + made) for _, _, key, made in records]
         file.executemany("INSERT INTO rows_1 VALUES(?, ?)", rows)
         file.executemany("INSERT INTO rows_2 VALUES(?, ?)", [(k, b"before it" + v[1:-1] + b"\x02behind it") for k, v in rows])
+
+
+@pytest.fixture
+def former(folder: Path) -> Path:
+    """A data folder of version 1."""
+    write_former(folder)
     return folder
 
 
@@ -116,6 +123,40 @@ def test_modernizing_may_end_at_any_step(former: Path) -> None:
         assert list(store.modernize())
         assert list(store.modernize()) == []
         check_read(store, NUMBERS)
+
+
+KILLED = """
+import itertools, os, signal, sys
+from pathlib import Path
+from streams.store import Store
+from streams.store.former import rebuild, repack
+with Store(Path(sys.argv[1]), runner=True) as store:
+    for _ in repack(store._state):
+        pass
+    calls = itertools.count()
+    # Each hundred instructions of SQLite: there are some 140 such steps.
+    store._state.connection.set_progress_handler(
+        lambda: next(calls) == int(sys.argv[2]) and os.kill(os.getpid(), signal.SIGKILL), 100
+    )
+    rebuild(store._state)
+"""
+
+
+@pytest.mark.parametrize("step", [20, 70, 130])
+def test_kill_while_a_file_is_written_anew(former: Path, program: Run, step: int) -> None:
+    """After a SIGKILL in the midst of writing the file anew it is as before, and the next upkeep writes it anew."""
+    before = (former / schema.FILE).stat().st_size
+    process = program(KILLED, str(step))
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert check_shares(former) == 400
+    with Store(former, runner=True) as store:
+        check_read(store, NUMBERS)
+        assert is_former(store._state)
+        assert list(store.modernize())
+        assert not is_former(store._state)
+        check_read(store, NUMBERS)
+    assert (former / schema.FILE).stat().st_size < before / 3
 
 
 CRAMPED = """
