@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.Popen[str]]
 NUMBERS = range(400)
 
 
-def write_former(folder: Path) -> None:
+def write_former(folder: Path, numbers: range = NUMBERS) -> None:
     """Make a data folder whose file version 1 wrote: summaries in a topic and in the rows of two stages."""
     folder.mkdir()
     with apsw.Connection(str(folder / schema.FILE)) as file:
@@ -29,9 +29,9 @@ def write_former(folder: Path) -> None:
         file.execute("INSERT INTO topics(name, partitions) VALUES('summaries', 1), ('crawl', 1)")
         for at in (schema.slot(1, 0), schema.slot(2, 0)):
             file.execute(f"CREATE TABLE log_{at}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB)")
-        records = [(number, 1, b"%d" % number, summary(number)) for number in NUMBERS]
+        records = [(number, 1, b"%d" % number, summary(number)) for number in numbers]
         file.executemany(f"INSERT INTO log_{schema.slot(1, 0)} VALUES(?, ?, ?, ?)", records)
-        file.execute("INSERT INTO ends(slot, next) VALUES(?, ?)", (schema.slot(1, 0), len(NUMBERS)))
+        file.execute("INSERT INTO ends(slot, next) VALUES(?, ?)", (schema.slot(1, 0), len(numbers)))
         for space, stage in enumerate(("catalog", "register.main"), 1):
             file.execute("INSERT INTO spaces VALUES(?, ?, 0)", (space, stage))
             file.execute(f"CREATE TABLE rows_{space}(key BLOB PRIMARY KEY NOT NULL, value BLOB NOT NULL)")
