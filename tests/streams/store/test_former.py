@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -22,8 +23,9 @@ NUMBERS = range(400)
 def write_former(folder: Path, numbers: range = NUMBERS) -> None:
     """Make a data folder whose file version 1 wrote: summaries in a topic and in the rows of two stages."""
     folder.mkdir()
-    with apsw.Connection(str(folder / schema.FILE)) as file:
+    with closing(apsw.Connection(str(folder / schema.FILE))) as file:
         file.execute(f"PRAGMA page_size={schema.PAGE}")
+        file.execute("PRAGMA journal_mode=WAL")
         file.execute(schema.TABLES)
         file.execute("PRAGMA user_version=1")
         file.execute("INSERT INTO topics(name, partitions) VALUES('summaries', 1), ('crawl', 1)")
