@@ -257,6 +257,13 @@ class Store:
             yield from former.repack(self._state)
             former.rebuild(self._state)
 
+    def renew(self) -> bool:
+        """Write a file of version 1 anew that was not when it was modernized, once half of it is free; return whether it was.
+
+        Trims make a file small enough. Runners only.
+        """
+        return former.is_former(self._state) and former.rebuild(self._state, repacked=False)
+
     def shrink(self, pages: int) -> int:
         """Give up to that many free pages of the file back to the file system; return how many are left. Runners only."""
         return upkeep.shrink(self._state, pages)

@@ -24,7 +24,7 @@ from streams.clock import now_ms
 from streams.embedded import Embedded, EmbeddedSettings, upkeep
 from streams.logs import StoreLog
 from streams.operations.dead_letters import RETRIED, standing
-from streams.store import FolderBlobs, Offsets, Store
+from streams.store import FolderBlobs, Offsets, Store, former
 from streams.store.schema import FILE
 from streams.topology.flow import TopologySettings, topology
 from tests.streams.store.test_former import NUMBERS, write_former
@@ -145,6 +145,26 @@ def test_upkeep_makes_an_old_store_smaller_once(tmp_path: Path) -> None:
     assert (folder / FILE).stat().st_size < before * 2 / 3
     subprocess.run(command, check=True)
     assert noted(folder) == steps
+
+
+def test_old_store_shrinks_once_trims_have_freed_half(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old store that was too large to be written anew is once it has been trimmed, and then gives back what trims free."""
+    folder = tmp_path / "old"
+    write_former(folder)
+    with Store(folder, {topic.name: 1 for topic in runner.topology.topics}, runner=True) as store:
+        runner.store = store
+        monkeypatch.setattr(former, "MOST", 0)
+        upkeep.upkeep(runner, 0)
+        size = store.stats().file_bytes
+        upkeep.upkeep(runner, 0)
+        assert former.is_former(store._state)
+        assert store.stats().file_bytes == size
+        monkeypatch.undo()
+        store.trim("summaries", 9, {0: 999})
+        store.forget([], ["catalog", "register.main"])
+        upkeep.upkeep(runner, 0)
+        assert not former.is_former(store._state)
+    assert (folder / FILE).stat().st_size < size / 3
 
 
 def test_chores_run_between_turns(tmp_path: Path) -> None:
