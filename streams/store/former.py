@@ -6,7 +6,7 @@ anew (VACUUM), so that it gives back free pages as new files do.
 
 Laws:
 - Each step is one transaction; after any of them the file is complete. A repacking that was interrupted begins anew, and passes
-  over what it has done, which it only reads.
+  over what it has done.
 - All tables advance together, so that the values of one object, which are of the same time, find the content that they share.
 """
 
@@ -17,6 +17,7 @@ from contextlib import suppress
 
 import apsw
 
+from streams.store.dictionaries import LEAST
 from streams.store.schema import PAGE
 from streams.store.state import State
 from streams.store.transaction import Transaction
@@ -28,7 +29,7 @@ MOST = 256 << 20
 
 TABLES = """SELECT name FROM sqlite_master WHERE type='table' AND (name GLOB 'log_*' OR name GLOB 'rows_*')
     AND sql NOT LIKE '%WITHOUT ROWID%'"""
-ALL = "SELECT {table}.rowid, form IS NULL AND value IS NOT NULL, {{value}} WHERE {table}.rowid>? ORDER BY {table}.rowid LIMIT ?"
+PLAIN = "SELECT rowid, value FROM {table} WHERE rowid>? AND form IS NULL AND length(value)>=? ORDER BY rowid LIMIT ?"
 REPLACE = "UPDATE {table} SET value=?, form=? WHERE rowid=?"
 UNUSED = "SELECT coalesce(sum(unused), 0) FROM dbstat WHERE aggregate=TRUE"
 SPACES = "SELECT id, name FROM spaces"
@@ -56,13 +57,10 @@ def repack(state: State) -> Iterator[None]:
 
 
 def _repack(state: State, table: str, group: str, after: int) -> int | None:
-    """Compress some values of a table; return the last row id, or None if there are no more.
-
-    What is compressed already is read, too, so that its contents are known to the values of other tables.
-    """
+    """Compress some values of a table; return the last row id, or None if there are no more."""
     with Transaction(state):
-        found = state.values.ask(state.cursor.execute, ALL.format(table=table), table, (after, ROWS))
-        packed = [(*state.values.encode(group, table, value), number) for number, plain, value in found if plain]
+        found = state.fetch(PLAIN.format(table=table), after, LEAST, ROWS)
+        packed = [(*state.values.encode(group, table, value), number) for number, value in found]
         state.values.write(state.cursor)
         state.cursor.executemany(REPLACE.format(table=table), [row for row in packed if row[1] is not None])
     return found[-1][0] if len(found) == ROWS else None
