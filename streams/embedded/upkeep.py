@@ -39,7 +39,7 @@ MARGIN = 3_600_000
 SHRUNK, SPARED = 1_024, 512
 """Free pages of the store that a step gives back, and that remain, to be used again (4 MiB)."""
 MODERN = "modern"
-"""Name of the note that a store of an older version was made smaller, or cannot be."""
+"""Name of the note that the values of an older version are compressed."""
 GROWN = 5_000
 """Records that a compacted topic must have gained before it is compacted again."""
 EVERY = 3_600.0
@@ -98,8 +98,9 @@ def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator
 
 
 def _modernize(store: Store) -> Iterator[None]:
-    """Make the store of an older version smaller, once."""
+    """Make the store of an older version smaller, once; where that could not be, again when trims have freed half of it."""
     if _noted(store, MODERN) is not None:
+        store.renew()
         return
     done = 0
     for _ in store.modernize():

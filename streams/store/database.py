@@ -23,7 +23,7 @@ from schemas.codec import encode
 from schemas.ports import Logged
 from schemas.records import Record
 from streams.store import former, schema, upkeep
-from streams.store.errors import AbsentError, StoreError, translated
+from streams.store.errors import AbsentError, LockedError, StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.murmur2 import partition as partition_of
 from streams.store.rows import TableRows
@@ -37,6 +37,8 @@ FIRST = "SELECT min(offset) FROM {log}"
 SINCE = "SELECT min(offset) FROM {log} WHERE time>=?"
 TIMEOUT = 60.0
 """Seconds that a writer waits for other writers."""
+TRIES, PAUSE = 20, 0.05
+"""Looks at a file of an older version, and seconds between them, until a runner that holds it is known to be of that version."""
 
 
 def clock_ms() -> int:
@@ -74,9 +76,13 @@ class Store:
         self._clock = clock
         with ExitStack() as stack:
             try:
-                turn = None if readonly else self._lock_files(stack, runner)
+                claim, turn = (None, None) if readonly else self._lock_files(stack, runner)
                 connection = self._connect(turn, timeout)
                 stack.callback(connection.close)
+                if claim is not None:
+                    self._complete(connection, claim, runner)
+                elif not schema.check(connection, self.folder):
+                    raise AbsentError(str(folder))
                 self._state = State(connection, self._path, turn, rows_cache)
                 self._prepare(partitions or {}, runner)
                 if readonly and not self._state.topics():
@@ -85,7 +91,7 @@ class Store:
                 raise translated(error, str(self._path)) from error
             self._resources = stack.pop_all()
 
-    def _lock_files(self, stack: ExitStack, runner: bool) -> LockFile:
+    def _lock_files(self, stack: ExitStack, runner: bool) -> tuple[LockFile, LockFile]:
         # First, so that a folder that is refused gets no files of ours.
         schema.check_index(self._path)
         try:
@@ -97,7 +103,7 @@ class Store:
         stack.callback(turn.close)
         if runner:
             claim.claim()
-        return turn
+        return claim, turn
 
     def _connect(self, turn: LockFile | None, timeout: float) -> apsw.Connection:
         schema.check_files(self._path)
@@ -105,20 +111,29 @@ class Store:
         if turn is None and (not self._path.is_file() or self._path.with_name(schema.JOURNAL).exists()):
             raise AbsentError(str(self.folder))
         if turn is None:
-            connection = schema.connect_reader(self._path, timeout)
-        else:
-            # One at a time: two processes that switch a new file to WAL mode at once would get SQLITE_BUSY without waiting.
-            with turn.held():
-                connection = schema.connect(self._path, readonly=False, timeout=timeout)
-        try:
-            if turn is not None:
-                schema.complete(connection, self.folder)
-            elif not schema.check(connection, self.folder):
-                raise AbsentError(str(self.folder))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            return schema.connect_reader(self._path, timeout)
+        # One at a time: two processes that switch a new file to WAL mode at once would get SQLITE_BUSY without waiting.
+        with turn.held():
+            return schema.connect(self._path, readonly=False, timeout=timeout)
+
+    def _complete(self, connection: apsw.Connection, claim: LockFile, runner: bool) -> None:
+        """Create the tables that are missing. A file of an older version is changed by who holds the runner's lock.
+
+        A runner of that version could not read what is written then, and would reject it. One of this version changes it itself.
+        """
+        tries = 0
+        while not runner and schema.is_older(connection, self.folder):
+            try:
+                claim.claim()
+                break
+            except LockedError as error:
+                tries += 1
+                if tries == TRIES:
+                    raise LockedError(f"{error}, of an older version, which cannot read what this one writes") from None
+                time.sleep(PAUSE)
+        schema.complete(connection, self.folder)
+        if not runner:
+            claim.release()
 
     def _prepare(self, partitions: Mapping[str, int], runner: bool) -> None:
         self._state.refresh()
@@ -241,6 +256,13 @@ class Store:
         if former.is_former(self._state):
             yield from former.repack(self._state)
             former.rebuild(self._state)
+
+    def renew(self) -> bool:
+        """Write a file of version 1 anew that was not when it was modernized, once half of it is free; return whether it was.
+
+        Trims make a file small enough. Runners only.
+        """
+        return former.is_former(self._state) and former.rebuild(self._state, repacked=False)
 
     def shrink(self, pages: int) -> int:
         """Give up to that many free pages of the file back to the file system; return how many are left. Runners only."""

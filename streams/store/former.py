@@ -66,13 +66,18 @@ def _repack(state: State, table: str, group: str, after: int) -> int | None:
     return found[-1][0] if len(found) == ROWS else None
 
 
-def rebuild(state: State) -> bool:
-    """Write a file anew if half of it is unused; return whether it was. One that is too large, or finds no room, stays as it is."""
+def rebuild(state: State, *, repacked: bool = True) -> bool:
+    """Write a file anew if half of it is unused; return whether it was.
+
+    repacked: what is unused within pages counts, too, which is looked for in the whole file. One that is too large stays as it is.
+    So does one for which there is no room (a disk, a quota, a limit of file sizes), no place for a temporary file, or no pause of
+    other writers: SQLite undoes what it began, and a disk that fails fails the next write.
+    """
     pages, free = (int(state.fetch(f"PRAGMA {name}")[0][0]) * PAGE for name in ("page_count", "freelist_count"))
-    used = pages - free - int(state.fetch(UNUSED)[0][0])
+    used = pages - free - (int(state.fetch(UNUSED)[0][0]) if repacked else 0)
     if used * 2 > pages or used > MOST:
         return False
-    with suppress(apsw.FullError):
+    with suppress(apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.BusyError):
         state.rebuild()
         return True
     return False

@@ -38,6 +38,10 @@ class LockFile:
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
+    def release(self) -> None:
+        """Give the lock back, if it was taken."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the lock during a `with` block, after waiting for it in the kernel."""
@@ -45,7 +49,7 @@ class LockFile:
         try:
             yield
         finally:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self.release()
 
     def close(self) -> None:
         """Close the file, which releases the lock. May be called twice."""

@@ -114,8 +114,9 @@ def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = Fal
     connection.set_busy_handler(_patience(timeout))
     if not readonly:
         connection.execute(f"PRAGMA page_size={PAGE}")
-        # Before there is a table: a file of an older version keeps its way.
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        # Before there is a page: the statement would be a write to a file that has some, and one of an older version keeps its way.
+        if not connection.pragma("page_count"):
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT // PAGE}")
@@ -168,6 +169,11 @@ def check(connection: apsw.Connection, folder: Path) -> bool:
     if version > VERSION:
         raise NewerError(f"{folder}: written by a newer version of harvest (store version {version}, this program knows {VERSION})")
     return True
+
+
+def is_older(connection: apsw.Connection, folder: Path) -> bool:
+    """Return whether an older version has made the tables. Raises NewerError, StoreError (by another program)."""
+    return check(connection, folder) and connection.pragma("user_version") < VERSION
 
 
 def complete(connection: apsw.Connection, folder: Path) -> None:

@@ -174,7 +174,7 @@ def find(state: State, topic: str, text: bytes) -> Iterator[Logged]:
 def shrink(state: State, pages: int) -> int:
     """Give up to that many free pages at the end of the file back to the file system; return how many remain free.
 
-    Records at the end move to free places before. A file of an older version keeps its free pages, and uses them again.
+    Records at the end move to free places before. A file of an older version uses its free pages again, until it is written anew.
     """
     free = state.fetch("PRAGMA freelist_count")[0][0]
     if not free or is_former(state):

@@ -255,6 +255,15 @@ def test_second_runner_is_refused(store: Store, opened: Open) -> None:
     opened(runner=True)
 
 
+def test_opening_writes_nothing(store: Store, opened: Open) -> None:
+    """Opening a store that is there commits nothing, which would empty the caches of others, and waits for no transaction."""
+    before = store._state.connection.pragma("data_version")
+    with store.transaction() as tx:
+        tx.append("crawl", 0, b"k", b"v", 1)
+        opened(timeout=0).topics()
+    assert store._state.connection.pragma("data_version") == before
+
+
 def test_newer_version_is_refused(store: Store, folder: Path) -> None:
     """A folder written by a newer version is refused with an error of one line, in every mode, and not changed."""
     store.close()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +24,11 @@ from streams.clock import now_ms
 from streams.embedded import Embedded, EmbeddedSettings, upkeep
 from streams.logs import StoreLog
 from streams.operations.dead_letters import RETRIED, standing
-from streams.store import FolderBlobs, Offsets, Store
+from streams.store import FolderBlobs, Offsets, Store, former
+from streams.store.schema import FILE
 from streams.topology.flow import TopologySettings, topology
+from tests.streams.store.test_former import NUMBERS, write_former
+from tests.streams.store.test_values import check_read, check_shares, summary
 
 DAY = 86_400
 MEMBERS = ("a", "b")
@@ -93,6 +100,71 @@ def test_upkeep_deletes_old_bodies_once_parsed(runner: Any) -> None:
         tx.commit_offset("essence", "objects", 0, Offsets(1))
     upkeep.upkeep(runner, 7 * DAY)
     assert list(runner.blobs.digests()) == []
+
+
+MODERNIZED = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from streams.embedded.upkeep import upkeep
+from streams.store import FolderBlobs, Store
+from streams.topology.flow import TopologySettings, topology
+folder = Path(sys.argv[1])
+declared = topology(TopologySettings())
+with Store(folder, {topic.name: 1 for topic in declared.topics}, runner=True) as store:
+    blobs = FolderBlobs(folder / "blobs", owner=True)
+    upkeep(SimpleNamespace(store=store, topology=declared, blobs=blobs, folder=folder), 86_400)
+"""
+
+
+def noted(folder: Path) -> int | None:
+    """What upkeep has noted of making the store smaller."""
+    with Store(folder, readonly=True) as store:
+        return upkeep._noted(store, upkeep.MODERN)
+
+
+@pytest.mark.slow(4)
+def test_upkeep_makes_an_old_store_smaller_once(tmp_path: Path) -> None:
+    """An upkeep that is killed at any of its transactions loses nothing; the one that ends makes the file smaller, and notes it."""
+    folder = tmp_path / "data"
+    write_former(folder)
+    before = (folder / FILE).stat().st_size
+    command = [sys.executable, "-c", MODERNIZED, str(folder)]
+    for transaction in (4, 8, 11, 13, 15, 16):
+        killed = {**os.environ, "HARVEST_FAULT": f"log.commit:{transaction}:kill"}
+        assert subprocess.run(command, env=killed, check=False).returncode == -signal.SIGKILL
+        with Store(folder, readonly=True) as store:
+            check_read(store, NUMBERS)
+            assert [record.value for record in store.read("summaries", 0, 0, 999)] == [summary(number) for number in NUMBERS]
+            assert store.damage() == ""
+        assert noted(folder) is None
+    subprocess.run(command, check=True)
+    steps = noted(folder)
+    assert steps
+    assert check_shares(folder) == len(NUMBERS)
+    assert (folder / FILE).stat().st_size < before * 2 / 3
+    subprocess.run(command, check=True)
+    assert noted(folder) == steps
+
+
+def test_old_store_shrinks_once_trims_have_freed_half(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old store that was too large to be written anew is once it has been trimmed, and then gives back what trims free."""
+    folder = tmp_path / "old"
+    write_former(folder)
+    with Store(folder, {topic.name: 1 for topic in runner.topology.topics}, runner=True) as store:
+        runner.store = store
+        monkeypatch.setattr(former, "MOST", 0)
+        upkeep.upkeep(runner, 0)
+        size = store.stats().file_bytes
+        upkeep.upkeep(runner, 0)
+        assert former.is_former(store._state)
+        assert store.stats().file_bytes == size
+        monkeypatch.undo()
+        store.trim("summaries", 9, {0: 999})
+        store.forget([], ["catalog", "register.main"])
+        upkeep.upkeep(runner, 0)
+        assert not former.is_former(store._state)
+    assert (folder / FILE).stat().st_size < size / 3
 
 
 def test_chores_run_between_turns(tmp_path: Path) -> None:
