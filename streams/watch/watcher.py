@@ -66,6 +66,8 @@ class Watcher:
         self._places: dict[str, Place] = {}
         self._mounts: dict[str, object] = {}
         """The mounts that each root depends on, and which folder it is."""
+        self._missed: set[str] = set()
+        """URLs of the roots of which notices were dropped, until they are visited."""
         self._stopping = threading.Event()
         self._events: EventTrees | None = None
         self._polled = PolledTrees(reach, self._stopping.is_set)
@@ -153,6 +155,8 @@ class Watcher:
             self._visit(self._roots_of(self._pending.paths()))
             self._pending.clear_paths()
         batch = self._pending.take(time.monotonic())
+        if self._events is not None:
+            self._renew(self._events, self._missed.intersection(batch.roots))
         if any(batch):
             self.batches.put(batch)
 
@@ -212,13 +216,24 @@ class Watcher:
         self._pending.add(events.take(), now)
         if events.overflowed:
             events.overflowed = False
-            self._visit(url for url in self._places if url not in self._polled.urls)
+            self._missed |= events.urls
+            self._visit(events.urls)
         for url in events.full & set(self._places):
             # Changes of before this reading would not be found by the next one.
             self._fall_back(self._places[url], OSError(errno.ENOSPC, ""))
             self._visit([url])
             self._count()
         events.full.clear()
+
+    def _renew(self, events: EventTrees, urls: Iterable[str]) -> None:
+        """Watch roots again that are to be visited because notices were dropped."""
+        for place in [self._places[url] for url in urls if url in self._places and url in events.urls]:
+            try:
+                events.renew(place)
+            except OSError as error:
+                self._fall_back(place, error)
+                self._count()
+        self._missed.difference_update(urls)
 
     def _poll(self) -> None:
         begun = time.monotonic()
