@@ -6,6 +6,7 @@ Laws:
   something that is known.
 - All folders of a tree that comes are changes, for the same reason.
 - Watches of a tree that was moved away end.
+- After notices were dropped, a root is watched again before it is visited: folders have come and gone unnoticed.
 """
 
 from __future__ import annotations
@@ -53,6 +54,20 @@ class EventTrees:
             for _ in self._watch(place, place.path):
                 pass
 
+    @property
+    def urls(self) -> frozenset[str]:
+        """URLs of the roots."""
+        return frozenset(self._places)
+
+    def renew(self, place: Place) -> None:
+        """Watch the folders that a root has now, and no others. Raises OSError as `add`.
+
+        Watches are kept where they can be: the end of each one is a notice, and many would fill the queue of the kernel again.
+        """
+        found = set(self._watch(place, place.path)) if place.is_folder else set()
+        others = [other for other in self._places.values() if other != place]
+        self._forget(lambda path: place.has(path) and path not in found, lambda path: any(each.has(path) for each in others))
+
     def drop(self, place: Place) -> None:
         """End the watches of a root that no other root needs."""
         self._places.pop(place.url, None)
@@ -76,7 +91,7 @@ class EventTrees:
             else:
                 changed.update(dict.fromkeys(self._changes(notice, left)))
         if left:
-            self._forget(lambda path: any(path == gone or path.startswith(gone + b"/") for gone in left))
+            self._forget(lambda path: not left.isdisjoint(_and_above(path)))
         return list(changed)
 
     def close(self) -> None:
@@ -149,6 +164,13 @@ class EventTrees:
     def _end(self, watch: int) -> None:
         if watch not in self._paths and watch not in self._above:
             self._inotify.remove(watch)
+
+
+def _and_above(path: bytes) -> Iterator[bytes]:
+    """Yield a path, and the paths of the folders above it."""
+    while path:
+        yield path
+        path = path.rpartition(b"/")[0]
 
 
 def _slashed(path: bytes) -> bytes:

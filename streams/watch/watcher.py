@@ -38,11 +38,11 @@ CHECK = 5.0
 """Seconds between two looks at the mounted file systems."""
 SHARE = 3
 """Polled folders are read again after so many times as long as a reading takes."""
-LIMITS = {
-    "fs.inotify.max_user_watches": "/proc/sys/fs/inotify/max_user_watches",
-    "user.max_inotify_watches": "/proc/sys/user/max_inotify_watches",
-}
-"""Limits of the watches of a user, and of those in a user namespace (a container), by name with the file that has the value."""
+WATCHES, INSTANCES = (
+    ("fs.inotify.max_user_watches", "user.max_inotify_watches"),
+    ("fs.inotify.max_user_instances", "user.max_inotify_instances"),
+)
+"""Names of the limits (sysctl) of watches and of instances: that of a user, and that in a user namespace (a container)."""
 
 Method = Literal["auto", "events", "poll", "off"]
 
@@ -66,6 +66,8 @@ class Watcher:
         self._places: dict[str, Place] = {}
         self._mounts: dict[str, object] = {}
         """The mounts that each root depends on, and which folder it is."""
+        self._missed: set[str] = set()
+        """URLs of the roots of which notices were dropped, until they are visited."""
         self._stopping = threading.Event()
         self._events: EventTrees | None = None
         self._polled = PolledTrees(reach, self._stopping.is_set)
@@ -122,8 +124,8 @@ class Watcher:
         try:
             self._events = EventTrees(self._reach)
         except OSError as error:
-            limit = " (raise fs.inotify.max_user_instances)" if error.errno == errno.EMFILE else ""
-            self.lines.put(f"changes cannot be reported by the system: {error.strerror}{limit}; {self._polls}")
+            limit = f" (raise {_lowest(INSTANCES)})" if error.errno == errno.EMFILE else ""
+            self.lines.put(f"changes cannot be reported by the system: {error.strerror}{limit}; roots {self._polls}")
 
     def _wait(self) -> None:
         """Wait for notices, a call of `watch`, or the time of the next look."""
@@ -153,6 +155,8 @@ class Watcher:
             self._visit(self._roots_of(self._pending.paths()))
             self._pending.clear_paths()
         batch = self._pending.take(time.monotonic())
+        if self._events is not None:
+            self._renew(self._events, self._missed.intersection(batch.roots))
         if any(batch):
             self.batches.put(batch)
 
@@ -205,20 +209,31 @@ class Watcher:
         self._polled.add(place)
         limit = ""
         if error.errno == errno.ENOSPC:
-            limit = f" (raise {_limit_of_watches()}; a folder takes one)"
-        self.lines.put(f"{place.url}: not all of its folders can be watched{limit}; {self._polls}")
+            limit = f" (raise {_lowest(WATCHES)}; a folder takes one)"
+        self.lines.put(f"{place.url}: not all of its folders can be watched{limit}; they {self._polls}")
 
     def _take_events(self, events: EventTrees, now: float) -> None:
         self._pending.add(events.take(), now)
         if events.overflowed:
             events.overflowed = False
-            self._visit(url for url in self._places if url not in self._polled.urls)
+            self._missed |= events.urls
+            self._visit(events.urls)
         for url in events.full & set(self._places):
             # Changes of before this reading would not be found by the next one.
             self._fall_back(self._places[url], OSError(errno.ENOSPC, ""))
             self._visit([url])
             self._count()
         events.full.clear()
+
+    def _renew(self, events: EventTrees, urls: Iterable[str]) -> None:
+        """Watch roots again that are to be visited because notices were dropped."""
+        for place in [self._places[url] for url in urls if url in self._places and url in events.urls]:
+            try:
+                events.renew(place)
+            except OSError as error:
+                self._fall_back(place, error)
+                self._count()
+        self._missed.difference_update(urls)
 
     def _poll(self) -> None:
         begun = time.monotonic()
@@ -251,7 +266,7 @@ class Watcher:
 
     @property
     def _polls(self) -> str:
-        return f"they are read every {self._settings.interval:g} s instead, or as often as that takes a quarter of the time"
+        return f"are read every {self._settings.interval:g} s instead, or as often as that takes a quarter of the time"
 
 
 def _standing(place: Place, mounts: Mounts) -> object:
@@ -264,13 +279,13 @@ def _standing(place: Place, mounts: Mounts) -> object:
     return mounts.about(place.path), found
 
 
-def _limit_of_watches() -> str:
+def _lowest(limits: tuple[str, ...]) -> str:
     """Return the name and value of the limit that is reached first."""
     values: dict[str, int] = {}
-    for name, file in LIMITS.items():
+    for name in limits:
         with suppress(OSError, ValueError):
-            values[name] = int(Path(file).read_text("ascii"))
+            values[name] = int(Path("/proc/sys", *name.split(".")).read_text("ascii"))
     if not values:
-        return "fs.inotify.max_user_watches"
+        return limits[0]
     lowest = min(values, key=lambda name: values[name])
     return f"{lowest}, which is {values[lowest]:,}"

@@ -168,3 +168,17 @@ def test_new_folder_without_a_watch_left_is_reported(
     made.take()
     assert made.full == {place(top).url}
     made.close()
+
+
+def test_renewed_root_has_the_watches_of_its_folders(reach: Reach, top: Path, place: Callable[..., Place]) -> None:
+    """Watching a root again ends the watches of folders that have left it unnoticed, and names those that have other paths."""
+    trees = EventTrees(reach)
+    (top / "out").mkdir()
+    trees.add(place(top))
+    (top / "sub").rename(top / "new")
+    (top / "out").rename(top.parent / "out")
+    trees._inotify.read()
+    trees.renew(place(top))
+    assert set(trees._paths.values()) == {(bytes(top),), (bytes(top / "new"),)}
+    assert len(trees) == 2
+    trees.close()
