@@ -2,14 +2,15 @@
 
 Strategy: each path goes out once nothing more has happened to it for a pause. One that never rests goes out all the same after a
 while: a folder soon, since files may come there for hours, a file that is written all the time (a log) once a minute. Many files of
-one folder become a visit of that folder, whose listing shows what has changed; too many paths become visits of whole roots.
+one folder become a visit of that folder, whose listing shows what has changed; too many paths become visits of whole roots. A
+folder with a long listing waits after a visit before it is visited again.
 
 No clock: times are arguments, in seconds of any clock that never goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 FOLDER, FILE, ROOT = 2.0, 60.0, 60.0
@@ -26,11 +27,17 @@ class Batch(NamedTuple):
 
 
 class Pending:
-    """Collects changes. `pause`: seconds of rest; `burst`: paths above which whole roots are visited."""
+    """Collects changes. `pause`: seconds of rest; `burst`: paths above which whole roots are visited.
 
-    def __init__(self, pause: float, burst: int) -> None:
+    `rest`: returns the seconds between two visits of a folder.
+    """
+
+    def __init__(self, pause: float, burst: int, rest: Callable[[bytes], float] = lambda _: 0.0) -> None:
         self._pause = pause
         self._burst = burst
+        self._rest = rest
+        self._next: dict[bytes, float] = {}
+        """Time of the next visit of each folder that was visited lately, and has to wait."""
         self._paths: dict[bytes, tuple[float, float]] = {}
         """First and last change of each path, in the order of the first."""
         self._files: dict[bytes, int] = {}
@@ -73,11 +80,14 @@ class Pending:
 
     def take(self, now: float) -> Batch:
         """Return what is due, and drop it."""
-        due = [path for path, when in self._paths.items() if self._is_due(when, now, FOLDER if path.endswith(b"/") else FILE)]
+        self._next = {path: at for path, at in self._next.items() if at > now}
+        due = [path for path, when in self._paths.items() if path not in self._next and self._is_due(when, now, _most(path))]
         for path in due:
             del self._paths[path]
             if not path.endswith(b"/"):
                 self._forget(path[: path.rfind(b"/") + 1])
+            elif (rest := self._rest(path)) > self._pause:
+                self._next[path] = now + rest
         roots = [url for url, when in self._roots.items() if self._is_due(when, now, ROOT)]
         for url in roots:
             del self._roots[url]
@@ -92,3 +102,7 @@ class Pending:
     def _is_due(self, when: tuple[float, float], now: float, most: float) -> bool:
         first, last = when
         return now - last >= self._pause or now - first >= most
+
+
+def _most(path: bytes) -> float:
+    return FOLDER if path.endswith(b"/") else FILE

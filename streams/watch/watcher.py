@@ -38,6 +38,8 @@ CHECK = 5.0
 """Seconds between two looks at the mounted file systems."""
 SHARE = 3
 """Polled folders are read again after so many times as long as a reading takes."""
+ENTRIES, MOST = 1_000, 60.0
+"""Entries that the listings of one folder have in a second, over time; the longest rest between two of them, in seconds."""
 WATCHES, INSTANCES = (
     ("fs.inotify.max_user_watches", "user.max_inotify_watches"),
     ("fs.inotify.max_user_instances", "user.max_inotify_instances"),
@@ -61,7 +63,7 @@ class Watcher:
 
     def __init__(self, settings: WatchSettings, reach: Reach) -> None:
         self._settings = settings
-        self._pending = Pending(settings.pause, settings.burst)
+        self._pending = Pending(settings.pause, settings.burst, _rest)
         self._wanted: SimpleQueue[dict[str, Place]] = SimpleQueue()
         self._places: dict[str, Place] = {}
         self._mounts: dict[str, object] = {}
@@ -267,6 +269,13 @@ class Watcher:
     @property
     def _polls(self) -> str:
         return f"are read every {self._settings.interval:g} s instead, or as often as that takes a quarter of the time"
+
+
+def _rest(folder: bytes) -> float:
+    """Return the seconds between two visits of a folder: a listing has all of its entries, and is kept in the log."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return min(MOST, sum(1 for _ in entries) / ENTRIES)
+    return 0.0
 
 
 def _standing(place: Place, mounts: Mounts) -> object:

@@ -30,6 +30,18 @@ def test_what_never_rests_is_visited_now_and_then() -> None:
     assert 60 <= seen[b"/log"] <= 60.2
 
 
+def test_large_folder_that_changes_all_the_time_is_visited_seldom() -> None:
+    """A folder whose listing is long waits longer for its next visit, not for the first; other folders do not wait for it."""
+    pending = Pending(pause=0.5, burst=10, rest=lambda path: 20.0 if path == b"/large/" else 0.0)
+    seen: dict[bytes, list[float]] = {b"/large/": [], b"/small/": []}
+    for second in range(60):
+        pending.add(seen, float(second))
+        for path in pending.take(second + 0.5).paths:
+            seen[path].append(second + 0.5)
+    assert seen[b"/large/"] == [0.5, 20.5, 40.5]
+    assert len(seen[b"/small/"]) == 60
+
+
 def test_many_files_of_a_folder_are_one_visit_of_it() -> None:
     """Beyond a number of changed files in one folder the folder is visited for the rest; other folders are not affected."""
     pending = Pending(pause=0.5, burst=10_000)
