@@ -8,19 +8,17 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from processors.identity import readable, split_url
-from processors.query import QueryError, unparse
+from processors.query import unparse
 from processors.query.facets import FACETS, VIEW
 from processors.query.forms import Analyzer
 from processors.query.limits import cost
 from processors.query.similar import similar
-from processors.query.snippet import OPEN, Terms, marked, matched, plain, terms
+from processors.query.snippet import marked, plain, terms
 from processors.query.terms import Views
-from processors.query.words import searchable_values
 from processors.schemes import scheme_of
 from schemas.ports import BrokerIndex, FacetValue, Hit, Part
 from schemas.query import Every, Or, Query, Word
@@ -30,11 +28,8 @@ from sinks.gateway.refinement import Asked, asked, check
 from sinks.gateway.state import State
 from sinks.index import hints
 from sinks.index.errors import QueryRefused
+from sinks.index.matches import matches
 
-MAX_ATTRIBUTES = 3
-"""Maximum number of attributes that are shown for a hit whose title and text do not show why it is one."""
-NOT_SHOWN = frozenset(("title", "full-text", "partial-text", "description", "abstract", "terms"))
-"""Attributes that the title and the snippet of a hit show."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -179,26 +174,14 @@ class Searcher:
 
     def _shown(self, hits: Sequence[Hit], found: Asked, parts: Mapping[str, Sequence[Part]]) -> Iterator[ShownHit]:
         wanted = terms(found.tree, Analyzer(self._index.languages))
-        titles = {hit.oid: marked(hit.title, wanted) for hit in hits}
-        unclear = [hit.oid for hit in hits if OPEN not in hit.snippet and OPEN not in titles[hit.oid]]
-        attributes = self._attributes(unclear, wanted)
+        attributes = matches(self._index, hits, found.tree)
         for hit in hits:
             copies = [(url, plain(readable(url))) for url in hit.copies]
+            titled = marked(hit.title, wanted)
             yield ShownHit(
-                hit.oid, hit.url, plain(readable(hit.url)), container(hit.url), titles[hit.oid], plain(hit.type), day(hit.date),
+                hit.oid, hit.url, plain(readable(hit.url)), container(hit.url), titled, plain(hit.type), day(hit.date),
                 hit.score, hit.snippet, attributes.get(hit.oid, ()), copies, hit.copies_count, parts.get(hit.oid, ()),
             )  # fmt: skip
-
-    def _attributes(self, oids: Sequence[str], wanted: Terms) -> dict[str, list[tuple[str, str]]]:
-        """Return the attributes that matched of some summaries."""
-        if not oids or not (wanted.runs or wanted.forms or wanted.tests):
-            return {}
-        # An index alone, without the records, shows none.
-        with suppress(QueryError):
-            found = {oid: searchable_values(summary) for oid, summary in self._index.records(oids).items()}
-            others = {oid: {k: v for k, v in values.items() if k not in NOT_SHOWN} for oid, values in found.items()}
-            return {oid: matched(values, wanted, MAX_ATTRIBUTES) for oid, values in others.items()}
-        return {}
 
     def _address(self, text: str, total: int) -> str:
         """Return the query for the summary of a URL, if that is all that was typed and it exists; else an empty text."""

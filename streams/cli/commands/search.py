@@ -52,6 +52,8 @@ class Answer(NamedTuple):
     parts: Mapping[str, Sequence[Part]] | None
     """The parts of the score of each hit, by OID; None if they were not asked for."""
     hints: list[str]
+    matched: Mapping[str, Sequence[tuple[str, str]]]
+    """Attributes with their snippets of the hits that do not show a match otherwise, by OID."""
     fallback: str = ""
     """The Broker that completes the hits, because there are few."""
     behind: Sequence[Hit] = ()
@@ -194,6 +196,7 @@ def _views(found: Settings, broker: str) -> Views:
 
 def _answer(found: Settings, broker: str, request: Request) -> Answer:
     """Return the answer of a Broker's index. Raises Failure."""
+    from sinks.index.matches import matches
     from streams.cli.hints import hints
     from streams.cli.index_access import ask_index
 
@@ -201,7 +204,8 @@ def _answer(found: Settings, broker: str, request: Request) -> Answer:
         tree = request.tree or _similar(found, index, request.similar)
         page = index.search(tree, request.limit, request.offset, request.copies, sort=request.sort, facets=request.facets)
         parts = index.explain(tree, [hit.oid for hit in page.hits]) if request.explain else None
-        return Answer(tree, page, parts, [*page.left_out, *hints(index, tree, page.total, spelled=request.spelled)])
+        noted = [*page.left_out, *hints(index, tree, page.total, spelled=request.spelled)]
+        return Answer(tree, page, parts, noted, matches(index, page.hits, tree))
 
     answer = ask_index(found, broker, ask)
     return _completed(found, broker, request, answer)
@@ -260,7 +264,7 @@ def _print(answer: Answer, request: Request, *, json: bool) -> None:
         if json:
             put(line(hit_object(hit, parts)))
         else:
-            print_hit(hit, parts)
+            print_hit(hit, parts, answer.matched.get(hit.oid, ()))
     for hit in answer.behind:
         if json:
             put(line(hit_object(hit) | {"broker": answer.fallback}))

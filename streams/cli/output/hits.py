@@ -30,8 +30,8 @@ def hit_object(hit: Hit, parts: Sequence[Part] | None = None) -> dict[str, Any]:
     return found
 
 
-def print_hit(hit: Hit, parts: Sequence[Part] | None = None) -> None:
-    """Print a hit as a few lines, with the parts of its score unless they are None."""
+def print_hit(hit: Hit, parts: Sequence[Part] | None = None, attributes: Sequence[tuple[str, str]] = ()) -> None:
+    """Print a hit as a few lines, with the parts of its score unless they are None; `attributes`: names and snippets."""
     title = printable(hit.title)
     put(f"{printable(hit.url)}\n  {title or '(no title)'} [{printable(hit.type)}, {hit.score:.2f}]")
     for part in parts or ():
@@ -39,6 +39,8 @@ def print_hit(hit: Hit, parts: Sequence[Part] | None = None) -> None:
     text = _without_title(hit.snippet, title)
     if text:
         put("  " + _marked(text))
+    for name, shown in attributes:
+        put(f"  {printable(name)}: {_marked(shown)}")
     for copy in hit.copies[:COPIES]:
         put(f"  copy: {printable(copy)}")
     if hit.copies_count > COPIES:

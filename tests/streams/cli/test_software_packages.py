@@ -43,11 +43,12 @@ def urls(harvest: Any, query: str) -> list[str]:
 
 
 def test_name_of_a_class_leads_to_the_package(harvest: Any, corpus: Path) -> None:
-    """A class and a method that a source package defines lead to the package, and its summary says in which file they are."""
+    """A class and a method of a source package lead to the package; the hit and its summary say in which file they are."""
     harvest("gather", corpus)
     assert urls(harvest, "HTTPAdapter") == urls(harvest, "build_inquiry") == ["inquiries-2.1.tar.gz"]
     assert urls(harvest, "defines:httpadapter") == ["inquiries-2.1.tar.gz"]
     assert urls(harvest, "quillwort") == []
+    assert "  defines: inquiries/adapters.py: HTTPAdapter build_inquiry" in harvest("search", "HTTPAdapter").stdout
     assert "inquiries/adapters.py: HTTPAdapter build_inquiry" in harvest("show", f"file://{corpus}/inquiries-2.1.tar.gz").stdout
 
 
