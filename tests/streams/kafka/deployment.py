@@ -25,7 +25,9 @@ from tests.streams.kafka.runbook import PATIENCE, READS, STEP
 
 LOG = 8_000
 """Characters of the workers' log that a failure shows."""
-SHARED = {"KAFKA_PARTITIONS": "2", "GATHERER": "example", "CHILDREN": "1", "FRONTIER_BACKOFF": "50", "WORKER_STALL": "12"}
+SHARED = {"KAFKA_PARTITIONS": "2", "GATHERER": "example", "CHILDREN": "1", "FRONTIER_BACKOFF": "50", "WORKER_STALL": "30"}
+"""Settings of all. After an outage a member may wait 10 s for the end of a session, and its client 10 s before it connects again: a
+standstill is longer than both."""
 
 
 class Deployment:

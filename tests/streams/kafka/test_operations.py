@@ -25,7 +25,7 @@ from tests.servers.fixtures import Topics
 from tests.servers.registry import Registry
 from tests.streams.kafka import secured
 from tests.streams.kafka.conftest import Broker
-from tests.streams.kafka.deployment import Deployment, Plant
+from tests.streams.kafka.deployment import LOG, Deployment, Plant
 from tests.streams.kafka.runbook import PAGE, Player, Step, sections
 from tests.streams.kafka.test_remade import delete, objects
 
@@ -105,7 +105,9 @@ def test_workers_outlive_a_short_outage_of_the_broker(plant: Plant, play: Play) 
     plant.broker.close()
     time.sleep(OUTAGE)
     play("Loss of a broker", {"start the broker with its files": plant.broker.restart})
-    assert ": ended with" not in plant.log()
+    log = plant.log()
+    at = log.find(": ended with")
+    assert at < 0, log[max(0, at - LOG) : at + LOG]
 
 
 def test_lost_index_is_rebuilt_beside_running_workers(plant: Plant, play: Play) -> None:
