@@ -114,7 +114,7 @@ class Gate:
                 self._watch.define(name, record)
 
     def harm(self, damage: str) -> str:
-        """Return the damage of the object: that of before this container was read, if its members stand for nothing."""
+        """Return the damage that the object has after this container; damage of members that a package drops does not count."""
         return self._damage if self.unit and not self._beside else damage
 
     def tell(self, state: State, listing: Listed) -> None:
